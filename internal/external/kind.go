@@ -55,6 +55,8 @@ type Identity struct {
 	State cloud.State
 	// Fault is why it is in cloud.StateError, for users; empty where the cloud does not say.
 	Fault string
+	// CreatedAt is when the cloud created it; zero where the cloud does not say.
+	CreatedAt time.Time
 }
 
 // Kind is what differs between kinds of objects with an external resource. T is
@@ -68,6 +70,9 @@ type Kind[T reconciler.Object, R any, S Observed[R]] interface {
 	// is known, and Duplicates. Without, it sets Candidates and Proof. It sets
 	// Looked if it searched a listing begun at Horizon or later.
 	Look(ctx context.Context, obj T, obs S, id string) error
+	// Owns reports whether r, which has the id of the object's resource, is that: it has the
+	// owner labels or, where there are none, the name. The cloud may have given the id again.
+	Owns(obj T, obs S, r R) bool
 	// Get asks the cloud for a resource. It fails with cloud.NotFound only if the cloud
 	// says so itself, and with cloud.NotFoundUnproven if the answer may not be the cloud's.
 	Get(ctx context.Context, obs S, id string) (R, error)

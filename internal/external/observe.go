@@ -108,8 +108,13 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	} else if err != nil {
 		return l.lookFailed(obj, o, err)
 	}
+	if o.Resource != nil && l.reused(obj, obs, *o.Resource) {
+		o.vanish()
+	}
 	created, known := l.Tracker.CreatedID(obj.GetUID())
 	switch {
+	case id == "" && !l.OnDemand && l.removed(obj) && o.Proved():
+		return l.askCandidate(ctx, obj, obs)
 	case id == "" && l.OnDemand && known && len(o.Candidates) == 0:
 		return l.askCreated(ctx, obj, obs, created)
 	case id == "" || o.Working || o.Gone:
@@ -151,12 +156,37 @@ func (l *Lifecycle[T, R, S]) askCreated(ctx context.Context, obj T, obs S, id st
 	return nil
 }
 
+// askCandidate asks the cloud for the resource without a recorded id that a deletion was sent
+// of: it may be gone, and another one may have its id.
+func (l *Lifecycle[T, R, S]) askCandidate(ctx context.Context, obj T, obs S) error {
+	o := obs.External()
+	if !o.Available() || o.View.Braked {
+		return nil
+	}
+	id := l.kind.Identify(o.Candidates[0]).ID
+	r, err := l.kind.Get(ctx, obs, id)
+	switch {
+	case cloud.Is(err, cloud.NotFound), err == nil && l.reused(obj, obs, r):
+		o.Candidates = o.Candidates[1:]
+	case notFound(err) && o.Looked && !o.View.Snapshot.Has(id):
+		o.Candidates = o.Candidates[1:]
+	case notFound(err): // a listing decides
+	case err != nil:
+		return l.lookFailed(obj, o, err)
+	case !l.kind.Owns(obj, obs, r):
+		o.Candidates, o.Proof = []R{r}, NoProof
+	default:
+		o.Candidates[0] = r
+	}
+	l.Looks.Forget(obj.GetUID())
+	return nil
+}
+
 // askAgain reports whether the cloud is asked for a resource that is known: its deletion was
 // answered, it is not known as being deleted, and no listing shows it since. It may be gone,
 // and another one may get its id before the next deletion.
 func (l *Lifecycle[T, R, S]) askAgain(obj T, o *Observation[R], id string) bool {
-	removed, _ := l.Tracker.RemovedAt(obj.GetUID())
-	return deleted(obj) && !l.OnDemand && !removed.IsZero() && l.kind.Identify(*o.Resource).State != cloud.StateDeleting &&
+	return l.removed(obj) && !l.OnDemand && l.kind.Identify(*o.Resource).State != cloud.StateDeleting &&
 		(!o.Looked || !o.View.Snapshot.Has(id))
 }
 
@@ -204,7 +234,7 @@ func (l *Lifecycle[T, R, S]) followDeletion(ctx context.Context, obj T, obs S, i
 		o.Inventory.EnqueueAfterListing(l.ref(obj), o.Now)
 	case err != nil:
 		return l.lookFailed(obj, o, err)
-	case l.kind.Identify(r).State != cloud.StateDeleting:
+	case l.kind.Identify(r).State != cloud.StateDeleting, l.reused(obj, obs, r):
 		l.read(obj, obs, r)
 	}
 	return nil
@@ -231,12 +261,29 @@ func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) 
 	return o.Looked && o.SettleTimeLeft == 0 // before, the listing may lag behind the create
 }
 
-// read remembers what a read of the cloud answered of the resource.
+// read remembers what a read of the cloud answered of the resource. One that has only its
+// id shows that it is gone.
 func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
-	if deleted(obj) && l.kind.Identify(r).State == cloud.StateDeleting {
+	switch {
+	case l.reused(obj, obs, r):
+		obs.External().vanish()
+		return
+	case deleted(obj) && l.kind.Identify(r).State == cloud.StateDeleting && l.kind.Owns(obj, obs, r):
 		l.Tracker.Deleting(obj.GetUID())
 	}
 	l.kind.Remember(obj, obs, r, false)
+}
+
+// reused reports whether the cloud has given the id of the resource to r, so that the
+// resource is gone.
+func (l *Lifecycle[T, R, S]) reused(obj T, obs S, r R) bool {
+	return deleted(obj) && !l.kind.Owns(obj, obs, r) && l.Tracker.Reused(obj.GetUID(), l.kind.Identify(r).CreatedAt)
+}
+
+// removed reports whether a deletion of the resource was sent that may have taken effect.
+func (l *Lifecycle[T, R, S]) removed(obj T) bool {
+	at, _ := l.Tracker.RemovedAt(obj.GetUID())
+	return deleted(obj) && !at.IsZero()
 }
 
 // setProofHorizon sets from when on the absence of a recorded or imported resource

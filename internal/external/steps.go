@@ -281,9 +281,14 @@ func (l *Lifecycle[T, R, S]) deleteDuplicate(ctx context.Context, obj T, obs S) 
 // or the next look shows when the resource is gone.
 func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
 	o := obs.External()
-	id := l.kind.Identify(*o.Resource).ID
+	identity := l.kind.Identify(*o.Resource)
+	id := identity.ID
+	l.Tracker.Deletes(obj.GetUID(), identity.CreatedAt)
 	removal, err := l.kind.Delete(ctx, obj, obs, *o.Resource)
 	if err != nil && !notFound(err) {
+		if cloud.Uncertain(err) {
+			l.Tracker.Removed(obj.GetUID(), l.Clock(), false)
+		}
 		return l.Failed(obj, o, err)
 	}
 	l.Tracker.Removed(obj.GetUID(), l.Clock(), err == nil && removal.Gone)
@@ -322,7 +327,9 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 	case err != nil:
 		return l.Failed(obj, o, err)
 	}
-	l.read(obj, obs, r)
+	if l.read(obj, obs, r); o.Gone {
+		return nil
+	}
 	if !l.OnDemand && l.kind.Identify(r).State == cloud.StateDeleting {
 		return l.underDeletion(obj, o, id)
 	}

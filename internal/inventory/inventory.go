@@ -44,8 +44,10 @@ type Inventory struct {
 	// idlePolls counts the listings in a row that brought no change that was waited for.
 	idlePolls int
 
-	snapshot    *Snapshot
-	overlay     *overlay
+	snapshot *Snapshot
+	overlay  *overlay
+	// deletions are when deletions of servers were sent lately, by the ids of these.
+	deletions   map[string]time.Time
 	utilization map[string]utilization
 	// readIntervals are the times between two reads of a utilization, by namespace, where
 	// they are longer than the poll interval.
@@ -69,7 +71,7 @@ type Inventory struct {
 func newInventory(name, cluster string, clock func() time.Time, notifier *notifier, startedAt time.Time) *Inventory {
 	return &Inventory{
 		name: name, clock: clock, notifier: notifier, startedAt: startedAt, unavailable: notConnected,
-		overlay: newOverlay(cluster), utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: newWaitlist(), served: map[Ref]struct{}{},
+		overlay: newOverlay(cluster), deletions: map[string]time.Time{}, utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: newWaitlist(), served: map[Ref]struct{}{},
 		networks: newNetworks(clock), hosts: newOnDemandList[cloud.Host](clock), watch: newWatch(),
 	}
 }
@@ -156,6 +158,7 @@ func (i *Inventory) Publish(snap *Snapshot) {
 	noticed := i.overlay.publish(snap, i.settings.SettleTime, i.clock())
 	event := i.replace(snap, snap.changed(old), resumed)
 	event.Servers = append(event.Servers, noticed.superseded...)
+	maps.DeleteFunc(i.deletions, func(_ string, sent time.Time) bool { return sent.Add(i.settings.SettleTime).Before(snap.Begun) })
 	maps.DeleteFunc(i.utilization, func(id string, _ utilization) bool { return !snap.Has(id) })
 	i.spreadReads()
 	if listed {

@@ -113,8 +113,11 @@ func (o *overlay) record(owner string, server cloud.Server, now time.Time, creat
 		o.entries[server.ID] = e
 	}
 	createdAt := e.createdAt
-	if created {
+	switch {
+	case created:
 		createdAt = now
+	case e.owner != owner && !createdAt.IsZero() && server.State == cloud.StateDeleting:
+		return // the answer to a deletion of another owner: the cloud has given the id again
 	}
 	o.discard(server.ID)
 	o.set(e, func() {
@@ -142,6 +145,12 @@ func (o *overlay) discard(id string) bool {
 		e.server, e.owner, e.recordedAt, e.createdAt, e.updatedAt, e.listed = nil, "", time.Time{}, time.Time{}, time.Time{}, false
 	})
 	return true
+}
+
+// createdAfter reports whether an answer to a create of a server was recorded after a time.
+func (o *overlay) createdAfter(id string, at time.Time) bool {
+	e, ok := o.entries[id]
+	return ok && e.createdAt.After(at)
 }
 
 // recorded returns the recorded answer on a server, nil if there is none that hides

@@ -132,11 +132,39 @@ func (i *Inventory) recordServer(uid string, server cloud.Server, created bool) 
 	}
 }
 
+// RecordDeletion records that a deletion of a server is sent: from now on, the cloud may give
+// its id to another server.
+func (i *Inventory) RecordDeletion(id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.deletions[id] = i.clock()
+}
+
+// Existed reports whether a server that an answer to a create names existed when a listing
+// was begun, which may be nil. It did not if the listing has another server with its id: one
+// with another name, that the cloud created earlier, or whose deletion was sent since.
+func (i *Inventory) Existed(listing *Snapshot, server cloud.Server) bool {
+	if listing == nil {
+		return false
+	}
+	listed, ok := listing.Server(server.ID)
+	if !ok || !cloud.AlikeNames(listed.Name, server.Name) || !listed.CreatedAt.IsZero() && server.CreatedAt.After(listed.CreatedAt) {
+		return false
+	}
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	_, sent := i.deletions[server.ID]
+	return !sent
+}
+
 // ForgetServer drops what was recorded of a server. It is called when the cloud
-// said that the server is gone.
+// said that the server is gone. What was created after its deletion was sent has its id.
 func (i *Inventory) ForgetServer(id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if sent, ok := i.deletions[id]; ok && i.overlay.createdAfter(id, sent) {
+		return
+	}
 	if i.overlay.discard(id) {
 		i.track(id, i.clock())
 	}

@@ -43,6 +43,9 @@ type record struct {
 	// whether the cloud said that it is gone, or a read showed it being deleted.
 	removed  time.Time
 	deleting bool
+	// made is when the cloud created the resource whose deletion was sent last, by its own
+	// clock; zero if it does not say so.
+	made time.Time
 	// kept is when a deletion of the resource failed that the cloud had accepted.
 	kept time.Time
 	// refusal is why the cloud refused a change of the resource, for good.
@@ -148,7 +151,7 @@ func (t *Tracker) Recorded(uid types.UID) {
 		return
 	}
 	t.keep(uid, record{
-		deleted: old.deleted, removed: old.removed, deleting: old.deleting, kept: old.kept, change: old.change, changed: old.changed,
+		deleted: old.deleted, removed: old.removed, deleting: old.deleting, made: old.made, kept: old.kept, change: old.change, changed: old.changed,
 		operation: old.operation, refusal: old.refusal, shutdown: old.shutdown,
 	})
 }
@@ -254,10 +257,24 @@ func (t *Tracker) Hold(uid types.UID, held bool) { t.update(uid, func(r *record)
 // Holds reports what Hold recorded.
 func (t *Tracker) Holds(uid types.UID) bool { return t.get(uid).held }
 
-// Removed records an answer to the deletion of the resource, and whether the cloud said
-// that the resource is gone.
+// Removed records an answer to the deletion of the resource, also a lost one, and whether
+// the cloud said that the resource is gone.
 func (t *Tracker) Removed(uid types.UID, at time.Time, gone bool) {
 	t.update(uid, func(r *record) { r.removed, r.deleting = at, r.deleting || gone })
+}
+
+// Deletes records that a deletion is sent of a resource that the cloud created at this time,
+// zero if it does not say when.
+func (t *Tracker) Deletes(uid types.UID, made time.Time) {
+	t.update(uid, func(r *record) { r.made = made })
+}
+
+// Reused reports whether a resource with the id of the object's, which is another one by its
+// name or owner, proves that the object's is gone: the cloud said so, or has created the other
+// one later than the one whose deletion was sent.
+func (t *Tracker) Reused(uid types.UID, made time.Time) bool {
+	r := t.get(uid)
+	return r.deleting || !r.removed.IsZero() && !r.made.IsZero() && made.After(r.made)
 }
 
 // Deleting records that a read showed the resource being deleted.

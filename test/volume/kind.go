@@ -47,6 +47,9 @@ func (k *Kind) Identify(d Disk) external.Identity {
 	return external.Identity{ID: d.ID, State: cloud.StateActive}
 }
 
+// Owns reports whether a disk has the name of the object.
+func (k *Kind) Owns(v *Volume, _ *Observation, d Disk) bool { return d.Name == k.Record(v).Name }
+
 // Look lists the volumes: this cloud's listing is never older than the call.
 func (k *Kind) Look(_ context.Context, v *Volume, obs *Observation, id string) error {
 	obs.Looked, obs.Owned, obs.Proof = true, true, external.OwnerProof

@@ -284,7 +284,7 @@ func TestCloudRefusesOrDelaysChange(t *testing.T) {
 		h := newHarness(t, labelsOnly, []cloud.Network{networkWith(), networkWith(withID("n2"))}, onRecord())
 		h.fail(cloudfake.DeleteNetwork, errAttached)
 		h.reconcile()
-		h.wantCalls("list", "delete")
+		h.wantCalls("list", "get", "delete")
 		h.wantCondition("Stalled", "True Ambiguous", "network n2 is in use", "1 servers are attached")
 		h.advance(external.RecheckSoon)
 		h.reconcile()

@@ -70,7 +70,7 @@ func (k *kind) PlanDeletion(net *pcapi.Network, obs *observation) (plan, bool) {
 		return k.Do(k.Steps.Release), true
 	case n != nil && !cloud.AlikeNames(n.Name, obs.name) && len(obs.Duplicates) == 0:
 		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
-			"network %s is named %s in the cloud, not %q, so it is not deleted: rename it in the cloud, or delete it there", n.ID, named(*n), obs.name))), true
+			"network %s is named %s in the cloud, not %q, so it is not deleted: rename it in the cloud if it is this Network's, or, if the cloud has given the id to another network, remove the finalizer of this Network", n.ID, named(*n), obs.name))), true
 	}
 	return plan{}, false
 }

@@ -39,7 +39,12 @@ func (k *kind) nameInCloud(net *pcapi.Network) string {
 }
 
 func (k *kind) Identify(n cloud.Network) external.Identity {
-	return external.Identity{ID: n.ID, State: cloud.StateActive}
+	return external.Identity{ID: n.ID, State: cloud.StateActive, CreatedAt: n.CreatedAt}
+}
+
+// Owns reports whether a network has the name of the object.
+func (k *kind) Owns(net *pcapi.Network, _ *observation, n cloud.Network) bool {
+	return cloud.AlikeNames(n.Name, k.Record(net).Name)
 }
 
 // Relate counts the VMs on the network.
@@ -183,10 +188,21 @@ func (k *kind) complete(ctx context.Context, net *pcapi.Network, obs *observatio
 	return k.Adopted(net, result.Resource)
 }
 
-// Delete fails with an outcome while something is attached.
-func (k *kind) Delete(ctx context.Context, _ *pcapi.Network, obs *observation, n cloud.Network) (external.Removal, error) {
-	err := obs.View.Client.DeleteNetwork(ctx, n.ID)
+// Delete fails with an outcome while something is attached. A network beside that of the object
+// is read first: it may be gone and its id used again.
+func (k *kind) Delete(ctx context.Context, net *pcapi.Network, obs *observation, n cloud.Network) (external.Removal, error) {
 	duplicate := obs.Resource == nil || obs.Resource.ID != n.ID
+	var err error
+	if duplicate {
+		var found cloud.Network
+		if found, err = obs.View.Client.GetNetwork(ctx, n.ID); err == nil && !k.Owns(net, obs, found) {
+			obs.Inventory.RecordNetwork(found)
+			return external.Removal{}, nil
+		}
+	}
+	if err == nil {
+		err = obs.View.Client.DeleteNetwork(ctx, n.ID)
+	}
 	switch {
 	case cloud.Is(err, cloud.Conflict) && duplicate:
 		return external.Removal{}, reconciler.Stalled(pcapi.AmbiguousReason, external.RecheckSoon, fmt.Errorf(

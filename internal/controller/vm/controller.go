@@ -5,6 +5,7 @@
 //	index.go       the cache indexes of VMs
 //	lean.go        VMs as the cache holds them
 //	resource.go    the servers of the cloud, for internal/external
+//	answer.go      whether the answer to a create is about what it made
 //	relate.go      other VMs that have the name or the server
 //	imports.go     which servers a VM may import
 //	class.go       the VMClass that a VM takes its size or flavor from

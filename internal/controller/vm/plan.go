@@ -228,6 +228,9 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 			obs.Denied))), true
 	case keep && (obs.CloudMissing || (obs.View.Client != nil && !labels)):
 		return k.Do(k.Steps.Release), true
+	case !keep && unrecorded && len(obs.contested) > 0:
+		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
+			"VM %s may be this object's or that of another VM object that has its name or id: delete that object, or set spec.deletionPolicy to Orphan to release this one", obs.contested[0].ID))), true
 	case unrecorded && vm.Spec.Import == nil:
 		return k.planRelease(obs), keep
 	case keep && obs.Displaced != nil:
@@ -256,7 +259,7 @@ func unprovable(vm *pcapi.VM, obs *observation) bool {
 // those of the VM or, on a cloud without labels, it has another name than it was
 // recorded with and may be another server with the same id. It returns nil otherwise.
 func notProved(vm *pcapi.VM, obs *observation) error {
-	server, name := *obs.Resource, cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName)
+	server, name := *obs.Resource, nameInCloud(vm)
 	switch {
 	case !obs.Owned:
 		return foreign(server)

@@ -96,12 +96,18 @@ func (k *kind) observeRefusal(vm *pcapi.VM, obs *observation) {
 func (k *kind) observeSharers(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	others, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID)
 	for _, other := range others {
-		shares := other.Status.VMID == vm.Status.VMID && other.DeletionTimestamp.IsZero()
+		shares := other.Status.VMID == vm.Status.VMID && other.DeletionTimestamp.IsZero() && mayHold(&other, vm, *obs.Resource)
 		if shares && (!vm.DeletionTimestamp.IsZero() || older(&other, vm)) {
 			obs.rival = errRival
 		}
 	}
 	return err
+}
+
+// mayHold reports whether a server that two VMs record may be the other's: by its name it is
+// not vm's alone. The cloud may have given the id of the server of one to that of the other.
+func mayHold(other, vm *pcapi.VM, s cloud.Server) bool {
+	return cloud.AlikeNames(s.Name, nameInCloud(other)) || !cloud.AlikeNames(s.Name, nameInCloud(vm))
 }
 
 // observeRivals finds other VMs that have the name or the server. Names matter
@@ -129,6 +135,7 @@ func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation
 		}
 	}
 	if obs.rival != nil && obs.Proof == external.NameProof {
+		obs.contested = append(obs.contested, obs.Candidates...)
 		obs.Candidates = nil
 	}
 	return err
@@ -165,12 +172,16 @@ func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) er
 	mine := obs.Candidates[:0]
 	for _, s := range obs.Candidates {
 		others, err := k.others(ctx, vm, obs, serverIndex, s.ID)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case len(others) == 0:
+		}
+		others = slices.DeleteFunc(others, func(other pcapi.VM) bool { return !mayHold(&other, vm, s) })
+		if len(others) == 0 {
 			mine = append(mine, s)
-		case obs.Capabilities().Has(cloud.UniqueNames):
+			continue
+		}
+		obs.contested = append(obs.contested, s)
+		if obs.Capabilities().Has(cloud.UniqueNames) {
 			obs.rival = errRival
 		}
 	}

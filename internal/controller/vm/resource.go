@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -57,6 +58,9 @@ type observation struct {
 	// rival is set if another VM has the name or the server, on a cloud where one
 	// excludes the other.
 	rival error
+	// contested are the servers that may be this VM's or that of another one which excludes
+	// it: they are no candidates.
+	contested []cloud.Server
 }
 
 // labelled reports whether the server has labels of the VM that its release removes.
@@ -88,7 +92,7 @@ func (k *kind) RecordClaim(vm *pcapi.VM, name, cloudName string) {
 }
 
 func (k *kind) Identify(s cloud.Server) external.Identity {
-	return external.Identity{ID: s.ID, State: s.State, Fault: s.Fault}
+	return external.Identity{ID: s.ID, State: s.State, Fault: s.Fault, CreatedAt: s.CreatedAt}
 }
 
 // Look searches the inventory: by id, or among what this process created, by
@@ -108,7 +112,9 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 	}
 	obs.Candidates = obs.Inventory.Owned(string(vm.UID), k.cluster)
 	if created, ok := k.Tracker.CreatedID(vm.UID); ok && len(obs.Candidates) == 0 {
-		if server, known := obs.Inventory.Server(created); known {
+		// Once its deletion was sent, the id may be that of another server.
+		removed, _ := k.Tracker.RemovedAt(vm.UID)
+		if server, known := obs.Inventory.Server(created); known && (removed.IsZero() || k.Owns(vm, obs, server)) {
 			obs.Candidates = []cloud.Server{server}
 		}
 	}
@@ -209,6 +215,18 @@ func (k *kind) owned(vm *pcapi.VM, s cloud.Server) bool {
 	return s.Labels[inventory.UIDLabel] == string(vm.UID) && s.Labels[inventory.ClusterLabel] == k.cluster
 }
 
+// Owns reports whether a server has the owner labels of the VM or, on a cloud without labels,
+// its name.
+func (k *kind) Owns(vm *pcapi.VM, obs *observation, s cloud.Server) bool {
+	if obs.Capabilities().Has(cloud.Labels) {
+		return k.owned(vm, s)
+	}
+	return cloud.AlikeNames(s.Name, nameInCloud(vm))
+}
+
+// nameInCloud returns the name that the server of a VM has in the cloud, or is to have.
+func nameInCloud(vm *pcapi.VM) string { return cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName) }
+
 func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Server, error) {
 	return obs.View.Client.GetServer(ctx, id)
 }
@@ -217,9 +235,11 @@ func (k *kind) Remember(vm *pcapi.VM, obs *observation, server cloud.Server, cre
 	if last := obs.Resource; last != nil && last.ID == server.ID && server.CPUUtilization == nil {
 		server.CPUUtilization = last.CPUUtilization
 	}
-	if created {
+	removed, _ := k.Tracker.RemovedAt(vm.UID)
+	switch {
+	case created:
 		obs.Inventory.RecordCreated(string(vm.UID), server)
-	} else {
+	case removed.IsZero() || k.Owns(vm, obs, server): // else another object may have it on record
 		obs.Inventory.RecordServer(string(vm.UID), server)
 	}
 	k.attribute(vm, obs, server)
@@ -239,7 +259,7 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 		return external.Result[cloud.Server]{Operation: result.Operation}, nil
 	}
 	server := result.Server
-	if err == nil && !cloud.AlikeNames(server.Name, vm.Spec.VMName) {
+	if err == nil && k.doubtful(vm, obs, server, before) {
 		server, err = k.confirm(ctx, vm, obs, server)
 	}
 	if err != nil {
@@ -261,46 +281,6 @@ func (k *kind) Made(vm *pcapi.VM, obs *observation, server cloud.Server) error {
 		return nil
 	}
 	return ambiguous(fmt.Errorf("the cloud says that the create made VM %s, which does not carry this object's owner labels, so it is not used: look in the cloud who created it", server.ID))
-}
-
-// confirm gets the server that an answer to a create names, because its name is
-// another one than was asked for: the answer may belong to another request. Without
-// labels only the answer leads to the server. It is not forgotten if the cloud does not
-// show the server: a read may lag behind the create.
-func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answered cloud.Server) (cloud.Server, error) {
-	labels := obs.Capabilities().Has(cloud.Labels)
-	if labels && answered.Labels[inventory.UIDLabel] == string(vm.UID) {
-		return answered, nil
-	}
-	server, err := obs.View.Client.GetServer(ctx, answered.ID)
-	if err != nil && !labels {
-		k.Tracker.Created(vm.UID, answered.ID, k.Clock())
-	}
-	if err != nil || server.Name != answered.Name || (labels && server.Labels[inventory.UIDLabel] != string(vm.UID)) {
-		return cloud.Server{}, &cloud.Error{
-			Kind: cloud.Unreadable, Op: fmt.Sprintf("create server %q", vm.Spec.VMName), Detail: "the answer is about a server of another name", Uncertain: true, Err: err,
-		}
-	}
-	return server, nil
-}
-
-// another reports whether the answer to a create is about a server that the create
-// did not make: its labels name another owner or, where nothing but the answer says
-// which object owns it, the snapshot from before the create has it.
-func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, before *inventory.Snapshot) bool {
-	caps := obs.Capabilities()
-	if caps.Has(cloud.Labels) {
-		uid := server.Labels[inventory.UIDLabel]
-		return uid != "" && uid != string(vm.UID)
-	}
-	if caps.Has(cloud.Idempotency) && !obs.Fresh {
-		return k.Tracker.HasExisted(vm.UID, server.ID) // else the key leads to the server of an earlier create
-	}
-	existed := before != nil && before.Has(server.ID)
-	if existed {
-		k.Tracker.Existed(vm.UID, server.ID)
-	}
-	return existed
 }
 
 // request is the create, without fields that the cloud does not support.
@@ -358,6 +338,7 @@ func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, serve
 			return external.Removal{}, nil
 		}
 	}
+	obs.Inventory.RecordDeletion(server.ID)
 	result, err := obs.View.Client.DeleteServer(ctx, server.ID)
 	k.recordDetached(ctx, vm, server.ID, result.Detached)
 	if err != nil {

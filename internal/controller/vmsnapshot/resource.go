@@ -34,7 +34,12 @@ func (k *kind) Record(snap *pcapi.VMSnapshot) external.Record {
 
 // Identify describes a snapshot, which has no states.
 func (k *kind) Identify(s cloud.Snapshot) external.Identity {
-	return external.Identity{ID: s.ID, State: cloud.StateActive}
+	return external.Identity{ID: s.ID, State: cloud.StateActive, CreatedAt: s.CreatedAt}
+}
+
+// Owns reports whether a snapshot has the name of the object.
+func (k *kind) Owns(snap *pcapi.VMSnapshot, _ *observation, s cloud.Snapshot) bool {
+	return cloud.AlikeNames(s.Name, k.Record(snap).Name)
 }
 
 // cloudFor returns the Cloud of the VM or, as long as there is no VM, the default one.

@@ -1,0 +1,249 @@
+package vm
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+// reusing are the clouds by what says which VM owns a server.
+var reusing = map[string]cloud.Capabilities{
+	"labels": withoutKeys, "labels and keys": everything, "names": uniqueNamesOnly, "answers alone": withoutProofs,
+}
+
+// reconcileVM reconciles a VM of this name.
+func (h *harness) reconcileVM(name string) {
+	h.t.Helper()
+	_, err := h.reconciler.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}})
+	if err != nil {
+		h.t.Fatalf("Reconcile %s: %v", name, err)
+	}
+}
+
+// vmNamed returns a VM, nil if it is gone.
+func (h *harness) vmNamed(name string) *pcapi.VM {
+	h.t.Helper()
+	vm := &pcapi.VM{}
+	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, vm)
+	if client.IgnoreNotFound(err) != nil {
+		h.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return vm
+}
+
+// A cloud frees the id of a server and gives it to the create of another VM before it answers
+// the deletion.
+func TestIDThatIsGivenToAnotherVMBeforeTheDeletionIsAnswered(t *testing.T) {
+	for name, caps := range reusing {
+		for _, named := range []string{"db", "web"} {
+			if named == "web" && caps.Has(cloud.UniqueNames) {
+				continue
+			}
+			t.Run(name+", the other VM is named "+named, func(t *testing.T) {
+				h := newHarness(t, caps, vmWith(), other("b", func(vm *pcapi.VM) { vm.Spec.VMName = named }))
+				h.cloud.SetReusesIDs(true)
+				h.mustReconcile()
+				h.later(time.Second)
+				h.mustReconcile()
+				h.remove()
+				h.advance(time.Second)
+				h.cloud.OnAnswer(func(_ context.Context, verb cloudfake.Verb, _ string) {
+					if verb == cloudfake.DeleteServer {
+						h.cloud.OnAnswer(nil)
+						h.advance(time.Second)
+						h.reconcileVM("b")
+					}
+				})
+				h.mustReconcile()
+				for range 3 {
+					h.mustReconcileIfExists()
+					h.reconcileVM("b")
+					h.later(time.Minute)
+				}
+				h.wantGone()
+				equal(t, "vmId of the other VM", "s1", h.vmNamed("b").Status.VMID)
+				equal(t, "Ready of the other VM", "True Running", readyOf(h.vmNamed("b")))
+				if err := h.client.Delete(t.Context(), h.vmNamed("b")); err != nil {
+					t.Fatal(err)
+				}
+				for range 3 {
+					h.reconcileVM("b")
+					h.later(time.Minute)
+				}
+				equal(t, "the other VM after its deletion", (*pcapi.VM)(nil), h.vmNamed("b"))
+				h.wantServers()
+			})
+		}
+	}
+}
+
+// mustReconcileIfExists reconciles the VM unless it is gone.
+func (h *harness) mustReconcileIfExists() {
+	h.t.Helper()
+	if _, ok := h.find(); ok {
+		h.mustReconcile()
+	}
+}
+
+func readyOf(vm *pcapi.VM) string {
+	for _, c := range vm.Status.Conditions {
+		if c.Type == pcapi.ReadyCondition {
+			return string(c.Status) + " " + c.Reason
+		}
+	}
+	return ""
+}
+
+// The deletion takes effect, its answer is lost, and somebody else's server gets the id.
+func TestDeletionWithALostAnswerIsNotSentAgainToTheServerThatGotTheID(t *testing.T) {
+	for name, caps := range reusing {
+		for when, shown := range map[string]bool{"before the deletion is tried again": false, "and a listing shows it": true} {
+			t.Run(name+", "+when, func(t *testing.T) {
+				h := newHarness(t, caps, vmWith())
+				h.cloud.SetReusesIDs(true)
+				h.mustReconcile()
+				h.later(time.Minute)
+				h.mustReconcile()
+				h.remove()
+				h.advance(time.Second)
+				h.cloud.Fail(cloudfake.DeleteServer, errReset, true)
+				h.mustReconcile()
+				h.advance(time.Second)
+				h.cloud.AddServers(cloud.Server{ID: "s1", Name: "of-others", State: cloud.StateActive, CreatedAt: h.now})
+				if shown {
+					h.later(time.Second)
+				}
+				for range 4 {
+					h.advance(time.Second)
+					h.mustReconcileIfExists()
+				}
+				h.wantServers("s1")
+				h.wantGone()
+			})
+		}
+	}
+}
+
+// Without the time of its creation nothing proves that the server of another name is not the
+// VM's, renamed. It is not deleted, and the VM stays until somebody decides.
+func TestRenamedServerWhoseDeletionHadNoAnswerIsNotReleased(t *testing.T) {
+	h := newHarness(t, uniqueNamesOnly, vmWith())
+	h.mustReconcile()
+	h.later(time.Minute)
+	h.mustReconcile()
+	h.remove()
+	h.advance(time.Second)
+	h.cloud.Fail(cloudfake.DeleteServer, errReset, false)
+	h.mustReconcile()
+	h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Name = "renamed" })
+	for range 4 {
+		h.advance(time.Second)
+		h.mustReconcile()
+	}
+	h.wantServers("s1")
+	h.wantCondition(pcapi.ReadyCondition, "False Blocked", "renamed")
+}
+
+// A deletion without an answer that had no effect is sent again after a read.
+func TestDeletionWithALostAnswerIsSentAgainAfterARead(t *testing.T) {
+	for name, caps := range reusing {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith())
+			h.mustReconcile()
+			h.later(time.Minute)
+			h.mustReconcile()
+			h.remove()
+			h.advance(time.Second)
+			h.cloud.Fail(cloudfake.DeleteServer, errReset, false)
+			h.cloud.TakeCalls()
+			h.mustReconcile()
+			h.advance(time.Second)
+			h.mustReconcile()
+			h.wantCalls("delete s1", "get s1", "delete s1", "get s1")
+			h.wantGone()
+			h.wantServers()
+		})
+	}
+}
+
+func TestDeletionWithALostAnswerBeforeTheIDIsOnRecordIsNotSentAgainToTheServerThatGotTheID(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"labels": withoutKeys, "names": uniqueNamesOnly, "answers alone": withoutProofs} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith())
+			h.cloud.SetReusesIDs(true)
+			h.refuse["status"] = []error{nil, errAPIAway}
+			if caps.Has(cloud.Labels) {
+				h.refuse["status"] = []error{errAPIAway}
+			}
+			_, _ = h.reconcile()
+			equal(t, "vmId", "", h.vm().Status.VMID)
+			h.remove()
+			h.advance(time.Second)
+			h.cloud.Fail(cloudfake.DeleteServer, errReset, true)
+			h.mustReconcile()
+			h.cloud.AddServers(cloud.Server{ID: "s1", Name: "of-others", State: cloud.StateActive, CreatedAt: h.now.Add(time.Second)})
+			for range 4 {
+				h.later(settleTime / 2)
+				h.mustReconcileIfExists()
+			}
+			h.wantServers("s1")
+			h.wantGone()
+		})
+	}
+}
+
+// The id of the answer is that of a server which a stranger deleted since the last listing.
+func TestIDOfADeletedServerOfAStrangerIsThatOfTheCreate(t *testing.T) {
+	for name, caps := range reusing {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith())
+			h.cloud.SetReusesIDs(true)
+			h.cloud.AddServers(cloud.Server{ID: "s1", Name: "of-others", State: cloud.StateActive, CreatedAt: startTime})
+			h.later(time.Second)
+			h.cloud.RemoveServers("s1")
+			h.advance(time.Second)
+			h.mustReconcile()
+			equal(t, "vmId", "s1", h.vm().Status.VMID)
+			h.later(time.Second)
+			h.mustReconcile()
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+		})
+	}
+}
+
+// The answer to a create on a cloud with labels names a server of a stranger that has none.
+func TestAnswerWithAServerWithoutLabelsThatExistedBeforeIsNotUsed(t *testing.T) {
+	for _, named := range []string{"web", "db"} {
+		t.Run("the server is named "+named, func(t *testing.T) {
+			h := newHarness(t, withoutKeys, vmWith())
+			h.cloud.AddServers(serverWith(unlabelled, withID("x"), withName(named)))
+			h.later(time.Second)
+			h.advance(time.Second)
+			h.cloud.AnswerCreateWith("x")
+			h.mustReconcile()
+			equal(t, "vmId", "", h.vm().Status.VMID)
+			if ready := readyOf(h.vm()); ready == "True Running" {
+				t.Errorf("Ready is %s", ready)
+			}
+			h.cloud.AnswerCreateWith("")
+			h.remove()
+			for range 4 {
+				h.later(settleTime)
+				h.mustReconcileIfExists()
+			}
+			h.wantGone()
+			h.wantServers("x")
+		})
+	}
+}
