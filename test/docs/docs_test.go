@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -32,6 +33,7 @@ import (
 	"github.com/privatecloud/operator/internal/fairqueue"
 	_ "github.com/privatecloud/operator/internal/objectmetrics" // likewise
 	"github.com/privatecloud/operator/internal/probe"
+	"github.com/privatecloud/operator/internal/setup"
 	_ "github.com/privatecloud/operator/internal/webhook/v1alpha1" // likewise
 )
 
@@ -277,6 +279,7 @@ func metricNames(t *testing.T) []string {
 	transport.NewMetrics(registry)
 	probe.NewMetrics(registry)
 	fairqueue.New(nil, "vm", 1, nil)
+	setup.Caches(&ctrl.Options{})
 	described := make(chan *prometheus.Desc)
 	go func() {
 		defer close(described)
