@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
@@ -218,6 +219,7 @@ func (p *process) GetCache() cache.Cache                        { return p.cache
 func (p *process) GetFieldIndexer() client.FieldIndexer         { return p.cache }
 func (p *process) GetScheme() *runtime.Scheme                   { return p.world.api.scheme }
 func (*process) GetRESTMapper() meta.RESTMapper                 { return nil }
+func (*process) AddReadyzCheck(string, healthz.Checker) error   { return nil }
 func (*process) GetLogger() logr.Logger                         { return logr.Discard() }
 func (*process) GetEventRecorder(string) recorder.EventRecorder { return &events.FakeRecorder{} }
 func (*process) GetControllerOptions() config.Controller {
