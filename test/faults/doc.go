@@ -29,6 +29,7 @@
 //	replay.go      traces that the simulation has recorded
 //	replay_calls.go  the calls that a trace holds, answers or delays
 //	quirks.go      scenarios on clouds with random quirks, and random kills
+//	others.go      other clients of the API server, strangers in the cloud, and gateways
 //	hostile.go     a cloud beside that of a world, whose answers take memory
 //	hostile_cases.go  these answers
 //

@@ -8,26 +8,6 @@ import (
 	"testing"
 )
 
-// each makes one step of a step for each name.
-func each(names []string, do func(name string) step) step {
-	return func(ctx context.Context, w *world) error {
-		for _, name := range names {
-			if err := do(name)(ctx, w); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-func named(prefix string, n int) []string {
-	names := make([]string, n)
-	for i := range names {
-		names[i] = fmt.Sprintf("%s-%02d", prefix, i)
-	}
-	return names
-}
-
 // killRepeatedly does a step and kills the manager at random effects meanwhile,
 // at most so many times and at least once, and waits until all goals are reached.
 func (w *world) killRepeatedly(ctx context.Context, random *rand.Rand, kills int, do step) error {
@@ -63,9 +43,6 @@ func (w *world) killRepeatedly(ctx context.Context, random *rand.Rand, kills int
 		}
 	}
 }
-
-func createOne(name string) step { return create(name) }
-func removeOne(name string) step { return remove(name, gone) }
 
 func TestManagerKilledRepeatedlyWhile50VMsAreCreatedAndDeleted(t *testing.T) {
 	t.Parallel()

@@ -120,6 +120,13 @@ func (g *gate) cancelHold(h *hold) bool {
 	return true
 }
 
+// holding reports whether an effect is held.
+func (g *gate) holding() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.hold != nil && g.hold.hit
+}
+
 // managerKilled releases what the killed manager had sent, and stops holding
 // calls for the next manager.
 func (g *gate) managerKilled() {

@@ -11,6 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -95,11 +96,11 @@ func (w *world) reached() error {
 	return w.networksReached()
 }
 
-// has reports whether a VM has its server: it is Ready, or Stalled only because the
-// cloud normalizes names, so that its server has another one.
+// has reports whether a VM has its server and its finalizer: it is Ready, or Stalled only
+// because the cloud changes names, so that its server has another one.
 func (w *world) has(vm *pcapi.VM) bool {
 	is, why := w.readyOrStalled(vm)
-	return is || (w.profile.mock.Quirks.NormalizeNames && why == pcapi.DriftReason)
+	return (is || w.profile.renames() && why == pcapi.DriftReason) && controllerutil.ContainsFinalizer(vm, pcapi.VMFinalizer)
 }
 
 // readyOrStalled reports whether an object is Ready, and the reason if it is Stalled.
@@ -116,12 +117,12 @@ func (w *world) readyOrStalled(vm *pcapi.VM) (is bool, why string) {
 
 // ready reports whether the status is of the current spec, is Ready and includes
 // the CPU use, which a core cloud reports later: no more writes are expected. A
-// cloud that mistypes the CPU use never reports it, a vCenter has none of a VM that
-// is stopped, and no cloud of one that is suspended.
+// cloud that mistypes the CPU use never reports it, and no cloud has one of a VM that is
+// stopped or suspended.
 func (w *world) ready(vm *pcapi.VM) bool {
 	c := meta.FindStatusCondition(vm.Status.Conditions, pcapi.ReadyCondition)
 	measured := vm.Status.CPUUtilization != nil || w.profile.mock.Quirks.WrongTypes || vm.Status.State == pcapi.VMStateSuspended ||
-		w.profile.vcenter && vm.Status.State == pcapi.VMStateStopped
+		vm.Status.State == pcapi.VMStateStopped
 	return c != nil && c.Status == "True" && c.ObservedGeneration == vm.Generation && vm.Status.VMID != "" && measured
 }
 
@@ -211,7 +212,7 @@ func (w *world) serverViolations() []string {
 		if goal == gone || goal == refused || goal == goneOrUndecided && w.recorder.vm(name) == nil {
 			want = 0
 		}
-		if goal == goneOrUndecided && w.profile.sharedNames && len(have) == 0 {
+		if goal == goneOrUndecided && (w.profile.sharedNames || w.profile.recycles) && len(have) == 0 {
 			continue
 		}
 		if len(have) != want {
@@ -247,7 +248,7 @@ func (w *world) ownerViolations(name string, goal goal, server mockcloud.Server)
 	case label != "" && label != string(vm.UID):
 		return []string{fmt.Sprintf("server %s has the owner label of another object, %s", name, label)}
 	}
-	if !w.has(vm) || w.profile.mock.Quirks.NormalizeNames { // a VM whose server has another name is not changed
+	if !w.has(vm) || w.profile.renames() { // a VM whose server has another name is not changed
 		return classViolations(vm, server)
 	}
 	return slices.Concat(classViolations(vm, server), diskViolations(vm, server), tagViolations(vm, server), placementViolations(vm, server), powerViolations(vm, server), interfaceViolations(vm, server))
@@ -288,7 +289,7 @@ func (w *world) remainsOf(vm *pcapi.VM) string {
 		return ""
 	}
 	for _, s := range w.ownServers() {
-		mine := s.ID == vm.Status.VMID || w.objectOf(s.Name) == vm.Name
+		mine := w.objectOf(s.Name) == vm.Name || s.ID == vm.Status.VMID && !w.profile.recycles
 		if mine && !w.recorder.hasServer(s.ID, vm.UID) {
 			return fmt.Sprintf("its server %s is %s", s.ID, cmp.Or(string(s.State), "there"))
 		}

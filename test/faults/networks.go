@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
@@ -176,7 +177,8 @@ func (w *world) networksReached() error {
 
 func networkReady(object *pcapi.Network) bool {
 	c := meta.FindStatusCondition(object.Status.Conditions, pcapi.ReadyCondition)
-	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.Generation && object.Status.NetworkID != ""
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.Generation && object.Status.NetworkID != "" &&
+		controllerutil.ContainsFinalizer(object, pcapi.NetworkFinalizer)
 }
 
 // networkViolations returns what is wrong with the cloud's networks at rest, and

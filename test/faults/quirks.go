@@ -138,14 +138,14 @@ func quirkyEverything() (all []quirkyCase) {
 }
 
 // quirkySelected returns the cases that FAULTS selects; see doc.go.
-func quirkySelected() []quirkyCase {
+func quirkySelected(selection, everything []quirkyCase) []quirkyCase {
 	switch word := os.Getenv("FAULTS"); word {
 	case "":
-		return quirkySelection()
+		return selection
 	case "full":
-		return quirkyEverything()
+		return everything
 	default:
-		return slices.DeleteFunc(quirkyEverything(), func(c quirkyCase) bool { return !strings.Contains(c.String(), word) })
+		return slices.DeleteFunc(everything, func(c quirkyCase) bool { return !strings.Contains(c.String(), word) })
 	}
 }
 
@@ -153,12 +153,15 @@ func quirkySelected() []quirkyCase {
 // own quirks. The same seed repeats the quirks; the effects can still differ.
 func (c quirkyCase) explore(ctx context.Context, env *environment, seed uint64, slots chan struct{}, logf func(string, ...any)) error {
 	var errs []error
-	effects := 0
+	effects, phases := 0, 3
+	if c.profile.recycles {
+		phases = 2 // a DELETE that is late would delete the server of whoever has the id then
+	}
 	for i := range c.kills + 1 {
 		random := rand.New(rand.NewPCG(seed, c.stream(i)))
 		k, at := 0, before
 		if i > 0 && effects > 0 {
-			k, at = 1+random.IntN(effects), phase(random.IntN(3))
+			k, at = 1+random.IntN(effects), phase(random.IntN(phases))
 		}
 		p := c.profile
 		var err error

@@ -5,13 +5,28 @@ import (
 	"errors"
 	"hash/fnv"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 )
 
 func TestManagerKilledOnCloudsWithQuirks(t *testing.T) {
 	from, slots := seed(t), make(chan struct{}, maxRuns)
-	for _, c := range quirkySelected() {
+	exploreQuirky(t, from, slots, quirkySelected(quirkySelection(), quirkyEverything()))
+}
+
+// By default a few cases run with the same seed each time.
+func TestManagerKilledBesideOtherClientsAndOnCloudsThatReuseIDs(t *testing.T) {
+	from, slots := uint64(34), make(chan struct{}, maxRuns)
+	if os.Getenv("FAULTS") != "" {
+		from = seed(t)
+	}
+	exploreQuirky(t, from, slots, quirkySelected(othersSelection(), othersEverything()))
+}
+
+func exploreQuirky(t *testing.T, from uint64, slots chan struct{}, cases []quirkyCase) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
 			if err := c.explore(t.Context(), sharedEnvironment(t), from, slots, t.Logf); err != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/mockcloud"
@@ -71,7 +72,7 @@ func (w *world) snapshotReached() error {
 	}
 	c := meta.FindStatusCondition(object.Status.Conditions, pcapi.ReadyCondition)
 	taken := w.mock.Snapshots(w.snapshot.server)
-	if c == nil || c.Status != metav1.ConditionTrue || len(taken) != 1 || taken[0].ID != object.Status.SnapshotID {
+	if c == nil || c.Status != metav1.ConditionTrue || !controllerutil.ContainsFinalizer(object, pcapi.VMSnapshotFinalizer) || len(taken) != 1 || taken[0].ID != object.Status.SnapshotID {
 		return fmt.Errorf("the VMSnapshot is not as expected: %+v, in the cloud are %+v", object.Status, taken)
 	}
 	return nil

@@ -15,6 +15,26 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
+// each makes one step of a step for each name.
+func each(names []string, do func(name string) step) step {
+	return func(ctx context.Context, w *world) error {
+		for _, name := range names {
+			if err := do(name)(ctx, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func named(prefix string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%02d", prefix, i)
+	}
+	return names
+}
+
 // create creates a VM object, changed by spec, and expects it to run.
 func create(name string, spec ...func(*pcapi.VM)) step {
 	return func(ctx context.Context, w *world) error {
@@ -117,6 +137,9 @@ func removeLoser(ctx context.Context, w *world) error {
 	}
 	return errors.New("both got the name")
 }
+
+func createOne(name string) step { return create(name) }
+func removeOne(name string) step { return remove(name, gone) }
 
 func (w *world) object(name string) *pcapi.VM {
 	vm := &pcapi.VM{}

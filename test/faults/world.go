@@ -80,6 +80,8 @@ type profile struct {
 	// always are quirks that are on in each run with quirks; unfit are those that are
 	// not chosen at random.
 	always, unfit []string
+	// recycles: the ids of what was deleted are used again at once; see recycling.
+	recycles bool
 	// rewrite, if set, changes the requests to the cloud, so that the cloud does not
 	// do what it promises.
 	rewrite func(*http.Request)
@@ -133,6 +135,8 @@ type world struct {
 	// mu guards what the recorder reads, too.
 	mu      sync.Mutex
 	foreign map[string]mockcloud.Server
+	// strangers is how many servers and networks strangers have made; see withStrangers.
+	strangers struct{ servers, networks int }
 	// renamed holds the objects whose vmname is not their own name, by vmname.
 	renamed map[string]string
 	// group is what the run expects of its group, nil without one.
@@ -153,6 +157,9 @@ func (env *environment) newWorld(ctx context.Context, s setting) (w *world, err 
 		}
 	}()
 	w.gate.respond(s.respond)
+	if w.profile.recycles {
+		w.gate.intercept = w.withStrangers
+	}
 	w.folder = filepath.Join(env.folder, w.name)
 	if err := os.Mkdir(w.folder, 0o700); err != nil {
 		return nil, err
@@ -168,6 +175,9 @@ func (env *environment) newWorld(ctx context.Context, s setting) (w *world, err 
 		err = w.createVSphereCloud(ctx, s.spec)
 	} else {
 		err = w.createCloud(ctx, w.name, w.cloud.URL, s.spec)
+	}
+	if err == nil && s.recycles {
+		err = w.loseDeletes(s.mock.Quirks.Seed)
 	}
 	return w, err
 }

@@ -1,0 +1,265 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+// The scenarios with other clients of the API server, and with answers of others than the cloud.
+var (
+	replaced          = scenario{name: "create, replaced by another client, delete", act: []step{create(vm), replace(theVM), remove(vm, gone)}}
+	stoppedReplaced   = scenario{name: "a stopped VM is replaced by another client, and deleted", arrange: []step{create(vm, stopped)}, act: []step{replace(theVM), remove(vm, gone)}}
+	replacedWhileDown = scenario{name: "resize, replaced by another client while no manager runs", arrange: []step{create(vm)}, act: []step{edit(vm, `{"spec":{"cpu":2}}`)}, crashed: replace(theVM)}
+	networkReplaced   = scenario{name: "create a network, replaced by another client, delete it", counts: ofNetworks, act: []step{createNetwork, replace(theNetwork), removeNetwork}}
+	snapshotReplaced  = scenario{name: "create a snapshot, replaced by another client, delete it", counts: ofSnapshots, arrange: []step{create(vm)}, act: []step{createSnapshot, replace(theSnapshot), removeSnapshot}}
+	unlisted          = scenario{name: "delete while no listing has the servers and a gateway answers", arrange: []step{each(named("vm", 3), createOne)}, act: []step{removeUnlisted(named("vm", 3))}}
+	exchanged         = scenario{name: "create three, exchange them for others", act: []step{each(named("old", 3), createOne), exchange(named("old", 3), named("new", 3))}}
+)
+
+func stopped(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }
+
+// recycling returns a kind of cloud that gives the ids of what was deleted to the next
+// create, which is often that of a stranger, and half of whose first answers to a DELETE
+// are lost. A read that lags could show a server whose id another one has already, so
+// reads do not.
+func recycling(p profile) profile {
+	p.name += ", ids are used again"
+	p.recycles = true
+	p.always = append(slices.Clone(p.always), "reusesIDs")
+	p.unfit = append(slices.Clone(p.unfit), "readLag", "replicaLag")
+	return p
+}
+
+// othersSelection is what runs by default.
+func othersSelection() (all []quirkyCase) {
+	const kills = 1
+	all = append(all, quirkyCases(extended, kills, replaced, stoppedReplaced, networkReplaced, snapshotReplaced)...)
+	all = append(all, quirkyCases(core, kills, replaced)...)
+	all = append(all, quirkyCases(unmarked, kills, replacedWhileDown)...)
+	for _, p := range []profile{extended, core, keyless} {
+		all = append(all, quirkyCases(recycling(p), kills, exchanged)...)
+	}
+	all = append(all, quirkyCases(withDomains(extended), kills, recreated)...)
+	return append(all, quirkyCases(recycling(extended), kills, networkWithVM)...)
+}
+
+// othersEverything is what runs with FAULTS=full.
+func othersEverything() (all []quirkyCase) {
+	const kills = 8
+	for _, p := range []profile{extended, core, keyless, unmarked, keyed, labelled} {
+		all = append(all, quirkyCases(p, kills, replaced, unlisted)...)
+		all = append(all, quirkyCases(recycling(p), kills, recreated, slow, deletedWhileDown, exchanged)...)
+		if p.mock.Profile != mockcloud.Core {
+			all = append(all, quirkyCases(p, kills, stoppedReplaced, replacedWhileDown, networkReplaced, snapshotReplaced)...)
+			all = append(all, quirkyCases(recycling(p), kills, edited, networkEdited, networkWithVM)...)
+		}
+	}
+	for _, p := range []profile{extended, keyed, labelled} {
+		all = append(all, quirkyCases(withDomains(p), kills, recreated, edited, deletedWhileDown)...)
+	}
+	for _, p := range []profile{core, notExclusive, unmarked, bare} {
+		all = append(all, quirkyCases(withDomains(p), kills, undecidedCreate, undecidedDeletedWhileDown)...)
+	}
+	for _, p := range []profile{extended, keyless, unmarked} {
+		all = append(all, quirkyCases(recycling(p), kills, groupCreated, groupShrunk, groupRolled, groupDeleted)...)
+	}
+	return all
+}
+
+// withDomains returns a kind of cloud that shows names with a domain.
+func withDomains(p profile) profile {
+	p.name += ", names have a domain"
+	p.always = append(slices.Clone(p.always), "domainNames")
+	return p
+}
+
+// renames reports whether names in answers of the cloud differ from those in creates.
+func (p profile) renames() bool { return p.mock.Quirks.NormalizeNames || p.mock.Quirks.DomainNames }
+
+// loseDeletes loses answers to a DELETE that took effect: the connection is reset, or a
+// gateway answers.
+func (w *world) loseDeletes(seed uint64) error {
+	match := mockcloud.Match{Method: http.MethodDelete, Path: "**", Probability: 0.25, Count: 2, Seed: seed}
+	_, reset := w.mock.AddFault(mockcloud.Fault{Match: match, Answer: mockcloud.After, Reset: true})
+	match.Seed++
+	_, gateway := w.mock.AddFault(mockcloud.Fault{
+		Match: match, Answer: mockcloud.After, Status: http.StatusBadGateway, ContentType: "text/html", Body: "<html>502</html>",
+	})
+	return errors.Join(reset, gateway)
+}
+
+// withStrangers sends requests to the cloud. Whenever a server or network was deleted, a
+// stranger creates another one before the answer to a request is returned.
+func (w *world) withStrangers(side string, to http.RoundTripper, r *http.Request) (*http.Response, error) {
+	resp, err := to.RoundTrip(r)
+	if side != cloudSide {
+		return resp, err
+	}
+	return resp, errors.Join(err, w.addStrangers())
+}
+
+// addStrangers makes one server or network of a stranger for each that was deleted.
+func (w *world) addStrangers() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var servers, networks int
+	for _, e := range w.mock.Ledger() {
+		switch {
+		case e.Op == mockcloud.OpGone, e.Op == mockcloud.OpDelete && e.Final:
+			servers++
+		case e.Op == mockcloud.OpDeleteNetwork:
+			networks++
+		}
+	}
+	for ; w.strangers.servers < servers; w.strangers.servers++ {
+		put, err := w.mock.PutServer(mockcloud.Server{Name: fmt.Sprintf("stranger-%d", w.strangers.servers)})
+		if err != nil {
+			return err
+		}
+		w.foreign[put.ID] = put
+	}
+	for ; w.strangers.networks < networks; w.strangers.networks++ {
+		put, err := w.mock.PutNetwork(mockcloud.Network{Name: fmt.Sprintf("stranger-%d", w.strangers.networks), CIDR: "10.0.0.0/8", Gateway: "10.0.0.1"})
+		if err != nil {
+			return err
+		}
+		w.networks.foreign[put.ID] = put
+	}
+	return nil
+}
+
+// replace replaces a whole object by its manifest, as kubectl replace does: it has no
+// finalizers, annotations and labels then. The operator has to put its finalizer back.
+func replace(object func(*world) client.Object) step {
+	return func(ctx context.Context, w *world) error {
+		replaced := object(w)
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			if err := w.env.client.Get(ctx, client.ObjectKeyFromObject(replaced), replaced); err != nil {
+				return err
+			}
+			replaced.SetFinalizers(nil)
+			replaced.SetAnnotations(nil)
+			replaced.SetLabels(nil)
+			return w.env.client.Update(ctx, replaced)
+		})
+		if err != nil {
+			return err
+		}
+		return w.until(ctx, func() error { return w.observed(replaced) })
+	}
+}
+
+// observed returns an error as long as an object is on record as it was before this version.
+func (w *world) observed(version client.Object) error {
+	var last client.Object
+	switch version.(type) {
+	case *pcapi.VM:
+		if object := w.recorder.vm(version.GetName()); object != nil {
+			last = object
+		}
+	case *pcapi.Network:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if object := w.networks.latest[version.GetName()]; object != nil {
+			last = object
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	order, err := resourceversion.CompareResourceVersion(last.GetResourceVersion(), version.GetResourceVersion())
+	if err == nil && order < 0 {
+		err = fmt.Errorf("the replacement of %s is not observed", version.GetName())
+	}
+	return err
+}
+
+func theVM(w *world) client.Object       { return w.object(vm) }
+func theNetwork(w *world) client.Object  { return w.networkObject() }
+func theSnapshot(w *world) client.Object { return w.snapshotObject() }
+
+// removeUnlisted deletes VMs while no listing shows their servers, which the status of the
+// Cloud says, and a gateway answers every call of these servers with 404. After some listings
+// both end.
+func removeUnlisted(names []string) step {
+	return func(ctx context.Context, w *world) error {
+		defer w.mock.ClearFaults()
+		unlisted := mockcloud.Fault{Match: mockcloud.Match{Method: http.MethodGet, Path: "/servers"}, List: &mockcloud.ListFault{}}
+		for _, name := range names {
+			unlisted.List.HideIDs = append(unlisted.List.HideIDs, w.recorder.vm(name).Status.VMID)
+		}
+		if _, err := w.mock.AddFault(unlisted); err != nil {
+			return err
+		}
+		if err := w.untilHeld(ctx, func() error { return w.knowsIncomplete(ctx) }); err != nil {
+			return err
+		}
+		if !w.gate.holding() {
+			if _, err := w.mock.AddFault(mockcloud.Fault{
+				Match: mockcloud.Match{Path: "/servers/*"}, Status: http.StatusNotFound, ContentType: "text/html", Body: "<html>404</html>",
+			}); err != nil {
+				return err
+			}
+		}
+		if err := each(names, removeOne)(ctx, w); err != nil {
+			return err
+		}
+		enough := w.seen(8)
+		return w.untilHeld(ctx, func() error {
+			if !enough() {
+				return errors.New("the cloud is not listed any more")
+			}
+			return nil
+		})
+	}
+}
+
+// knowsIncomplete returns an error unless the status of the Cloud says that its listing is incomplete.
+func (w *world) knowsIncomplete(ctx context.Context) error {
+	c := &pcapi.Cloud{}
+	if err := w.env.client.Get(ctx, client.ObjectKey{Name: w.name}, c); err != nil {
+		return err
+	}
+	if is := meta.FindStatusCondition(c.Status.Conditions, pcapi.ConformantCondition); is == nil || is.Reason != pcapi.ListingIncompleteReason {
+		return fmt.Errorf("the status of the Cloud does not say that the listing is incomplete: %+v", is)
+	}
+	return nil
+}
+
+// untilHeld waits until check returns no error, or until the manager is about to be killed.
+func (w *world) untilHeld(ctx context.Context, check func() error) error {
+	return w.until(ctx, func() error {
+		if w.gate.holding() {
+			return nil
+		}
+		return check()
+	})
+}
+
+// exchange deletes some VMs and creates others at the same time. Without labels, nothing
+// proves that a server whose DELETE got no answer is gone once a stranger has its id: a user has to decide.
+func exchange(old, others []string) step {
+	return func(ctx context.Context, w *world) error {
+		to := gone
+		if w.profile.mock.Profile == mockcloud.Core {
+			to = goneOrUndecided
+		}
+		for i := range old {
+			if err := errors.Join(remove(old[i], to)(ctx, w), create(others[i])(ctx, w)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
