@@ -226,7 +226,7 @@ func TestIDOfADeletedServerOfAStrangerIsThatOfTheCreate(t *testing.T) {
 func TestAnswerWithAServerWithoutLabelsThatExistedBeforeIsNotUsed(t *testing.T) {
 	for _, named := range []string{"web", "db"} {
 		t.Run("the server is named "+named, func(t *testing.T) {
-			h := newHarness(t, withoutKeys, vmWith())
+			h := newHarness(t, without(cloud.Idempotency, cloud.UniqueNames), vmWith())
 			h.cloud.AddServers(serverWith(unlabelled, withID("x"), withName(named)))
 			h.later(time.Second)
 			h.advance(time.Second)
