@@ -68,7 +68,8 @@ type Kind[T reconciler.Object, R any, S Observed[R]] interface {
 
 	// Look searches for the resource. With an id it sets Resource if the resource
 	// is known, and Duplicates. Without, it sets Candidates and Proof. It sets
-	// Looked if it searched a listing begun at Horizon or later.
+	// Looked if it searched a listing begun at Horizon or later, and Incomplete if that lacks
+	// resources that the cloud has.
 	Look(ctx context.Context, obj T, obs S, id string) error
 	// Owns reports whether r, which has the id of the object's resource, is that: it has the
 	// owner labels or, where there are none, the name. The cloud may have given the id again.

@@ -98,8 +98,9 @@ type Observation[R any] struct {
 	// a recorded answer made or, once the id is on record, that proves that the
 	// resource is gone by lacking it.
 	Horizon time.Time
-	// Looked: a complete listing begun at Horizon or later was searched.
-	Looked bool
+	// Looked: a listing begun at Horizon or later was searched. Incomplete: it is known to lack
+	// resources that the cloud has.
+	Looked, Incomplete bool
 	// SettleTimeLeft is how long the resource of a create may still exist without being
 	// listed; 0 when that is over.
 	SettleTimeLeft time.Duration
@@ -125,6 +126,9 @@ func (o *Observation[R]) Capabilities() cloud.Capabilities { return o.View.Capab
 
 // Available reports whether the cloud can be called.
 func (o *Observation[R]) Available() bool { return o.View.Unavailable == "" }
+
+// ShowsAbsence reports whether what the search did not find does not exist.
+func (o *Observation[R]) ShowsAbsence() bool { return o.Looked && !o.Incomplete }
 
 // NeedsStop reports whether an operation failed that changes the resource because the
 // resource has to be stopped for it.

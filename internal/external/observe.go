@@ -249,7 +249,8 @@ func notFound(err error) bool { return cloud.Is(err, cloud.NotFound, cloud.NotFo
 // since the create was answered or a deletion failed, such an answer counts only if the
 // cloud said that its deletion is complete, or if a read has shown the deletion. To
 // complete a deletion, the cloud's own word is enough then. All else also needs a
-// complete listing that lacks the resource.
+// complete listing that lacks the resource: while listings are incomplete, it needs the
+// cloud's own word.
 func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) bool {
 	_, deleting := l.Tracker.RemovedAt(obj.GetUID())
 	switch {
@@ -257,6 +258,8 @@ func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) 
 		return false
 	case deleted(obj) && cloud.Is(err, cloud.NotFound):
 		return true
+	case o.Incomplete && !deleting && !cloud.Is(err, cloud.NotFound):
+		return false
 	}
 	return o.Looked && o.SettleTimeLeft == 0 // before, the listing may lag behind the create
 }
@@ -325,6 +328,7 @@ func (l *Lifecycle[T, R, S]) setHorizon(obj T, o *Observation[R]) {
 		o.Horizon = Latest(o.Horizon, Latest(removed, l.Tracker.DeletedSince(obj.GetUID(), o.Now)))
 	}
 }
+
 
 // Latest returns the later of two times.
 func Latest(a, b time.Time) time.Time {

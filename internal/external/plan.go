@@ -66,7 +66,7 @@ func (l *Lifecycle[T, R, S]) planFound(obj T, obs S) (plan reconciler.Plan[T, S]
 	case o.Proved():
 		return l.Do(l.Steps.Adopt).Then(l.kind.Adopted(obj, o.Candidates[0])), true
 	case repeatable && o.New && o.Closing == nil: // no create was sent, or its key leads to what it made
-	case !o.Looked:
+	case !o.Looked, o.Incomplete && !repeatable:
 		return l.Do(l.Steps.Look), true
 	case len(o.Candidates) > 0 && !repeatable:
 		return l.End(reconciler.Stalled(pcapi.AmbiguousReason, RecheckSoon, fmt.Errorf(
@@ -157,7 +157,7 @@ func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, o *Observation[R]) re
 		return l.Do(l.Steps.Adopt, l.Steps.Delete, l.Steps.ConfirmGone, l.Steps.Release)
 	}
 	switch {
-	case !o.Looked:
+	case !o.ShowsAbsence():
 		return l.Do(l.Steps.Look)
 	case len(o.Candidates) > 0:
 		return l.End(reconciler.Stalled(pcapi.BlockedReason, RecheckSoon, fmt.Errorf(

@@ -120,6 +120,10 @@ func (l *Lifecycle[T, R, S]) look(_ context.Context, obj T, obs S) error {
 	if l.OnDemand {
 		return fmt.Errorf("the cloud was not asked for its %ss", l.Noun)
 	}
+	if o.Looked {
+		return reconciler.Wait(Safety, pcapi.OutcomeUnknownReason,
+			"waiting for a complete listing that shows whether an earlier create made a %s: %s", l.Noun, incomplete(o))
+	}
 	o.Inventory.EnqueueAfterListing(l.ref(obj), o.Horizon)
 	return &reconciler.WaitError{
 		After: Safety, Reason: pcapi.OutcomeUnknownReason, Quiet: true,

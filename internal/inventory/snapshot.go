@@ -42,6 +42,9 @@ type Snapshot struct {
 	Took time.Duration
 	// Pages is the number of calls that the listing took.
 	Pages int
+	// Incomplete: the listing lacks servers that the cloud returns by id, so it proves no
+	// absence. It is set before the snapshot is published.
+	Incomplete bool
 
 	// current is a time, Begun or later, up to which the snapshot has all changes of the
 	// servers that it has. The absence of others is known up to Begun.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -97,7 +98,35 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 	if obs.brake && (c.Status.BrakedSnapshot == "" || obs.acknowledged) {
 		existing = verify(ctx, obs.lister, obs, len(known)+len(earlier))
 	}
-	obs.incomplete = k.memoryOf(c).stillMissing(existing, func(id string) bool { return recorded[id] && !obs.fresh.Has(id) })
+	unlisted, deleting := unlistedServers(c, obs.fresh, vms)
+	if view.Snapshot == nil && wasIncomplete(c) { // the cloud may answer nothing that says whether they exist
+		existing = append(existing, deleting...)
+	}
+	obs.incomplete = k.memoryOf(c).stillMissing(existing, func(id string) bool { return unlisted[id] })
+	obs.fresh.Incomplete = len(obs.incomplete) > 0
+}
+
+// unlistedServers returns the servers of VMs that are not Lost which the listing lacks, and those of them
+// whose VMs are being deleted.
+func unlistedServers(c *pcapi.Cloud, listing *inventory.Snapshot, vms []pcapi.VM) (unlisted map[string]bool, deleting []string) {
+	unlisted = map[string]bool{}
+	for i := range vms {
+		id := recordedID(c, &vms[i])
+		if id == "" || listing.Has(id) || vms[i].Status.State == pcapi.VMStateLost {
+			continue
+		}
+		unlisted[id] = true
+		if !vms[i].DeletionTimestamp.IsZero() {
+			deleting = append(deleting, id)
+		}
+	}
+	return unlisted, deleting
+}
+
+// wasIncomplete reports whether the last listing that an earlier process reported was incomplete.
+func wasIncomplete(c *pcapi.Cloud) bool {
+	last := meta.FindStatusCondition(c.Status.Conditions, pcapi.ConformantCondition)
+	return last != nil && last.Reason == pcapi.ListingIncompleteReason
 }
 
 // counts reports whether a listing begun at this time has to show the VM's server:

@@ -362,3 +362,40 @@ func TestServerIsYoungForTheWholeSettleTime(t *testing.T) {
 	w.reconcile()
 	equal(t, "braked after that", true, w.inv.View().Braked)
 }
+
+func TestListingStaysIncompleteWhileVMsOfServersThatItLacksAreDeleted(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %t", restarted), func(t *testing.T) {
+			vms, servers := fleet()
+			for _, vm := range vms {
+				vm.SetFinalizers([]string{pcapi.VMFinalizer})
+			}
+			f := newCloud(nil, servers...)
+			for _, s := range servers {
+				f.Hide(s.ID)
+			}
+			w := newWorld(t, home(), f, vms...)
+			w.reconcile()
+			equal(t, "incomplete", true, w.inv.View().Snapshot.Incomplete)
+
+			for _, vm := range vms {
+				if err := w.client.Delete(t.Context(), vm); err != nil {
+					t.Fatalf("Delete: %v", err)
+				}
+			}
+			f.FailAlways(cloudfake.GetServer, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "get server"}, false) // a gateway answers
+			if restarted {
+				w.start()
+				w.reconcile()
+			}
+			w.later()
+			equal(t, "incomplete after the deletions", true, w.inv.View().Snapshot.Incomplete)
+			w.wantCondition(pcapi.ConformantCondition, "False ListingIncomplete")
+
+			f.Show()
+			w.later()
+			equal(t, "incomplete once they are listed", false, w.inv.View().Snapshot.Incomplete)
+			w.wantCondition(pcapi.ConformantCondition, "True Readable")
+		})
+	}
+}

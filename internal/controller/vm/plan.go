@@ -91,7 +91,7 @@ func (k *kind) planWaiting(obs *observation, why error) plan {
 	switch {
 	case obs.Claimed == "", len(obs.Candidates) > 0:
 		return k.End(why)
-	case !obs.Looked:
+	case !obs.ShowsAbsence():
 		return k.Do(k.Steps.Look)
 	case obs.SettleTimeLeft > 0:
 		return k.End(reconciler.Wait(obs.SettleTimeLeft, pcapi.OutcomeUnknownReason,
@@ -277,7 +277,7 @@ func (k *kind) planRelease(obs *observation) plan {
 	switch {
 	case obs.Proved():
 		return k.Do(k.Steps.Adopt, k.stepUnlabel(), k.Steps.Release)
-	case !obs.Looked:
+	case !obs.ShowsAbsence():
 		return k.Do(k.Steps.Look)
 	case obs.SettleTimeLeft > 0:
 		return k.End(reconciler.Wait(obs.SettleTimeLeft, pcapi.RequestedReason,

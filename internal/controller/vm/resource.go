@@ -100,6 +100,7 @@ func (k *kind) Identify(s cloud.Server) external.Identity {
 func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id string) error {
 	snapshot := obs.View.Snapshot
 	obs.Looked = snapshot != nil && !snapshot.Begun.Before(obs.Horizon)
+	obs.Incomplete = snapshot != nil && snapshot.Incomplete
 	if id != "" {
 		server, known := obs.Inventory.Server(id)
 		if known {
