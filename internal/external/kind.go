@@ -125,6 +125,9 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	// PlanDeletion decides deletions that the lifecycle does not: objections to
 	// the deletion, and objects that are released without it.
 	PlanDeletion(obj T, obs S) (plan reconciler.Plan[T, S], decided bool)
+	// ConfirmNothing returns the steps, which change nothing, that fail if an earlier create made
+	// a resource which no listing shows. They run before the claim is removed.
+	ConfirmNothing(obj T, obs S) []reconciler.Step[T, S]
 	// Leftovers returns the steps, which may be repeated, that delete what the resource
 	// of a deleted object leaves in the cloud once it is gone.
 	Leftovers(obj T, obs S) []reconciler.Step[T, S]
@@ -177,6 +180,9 @@ func (Defaults[T, R, S]) KeepsClaim(_ S, err error) bool {
 func (Defaults[T, R, S]) PlanDeletion(T, S) (reconciler.Plan[T, S], bool) {
 	return reconciler.Plan[T, S]{}, false
 }
+
+// ConfirmNothing relies on the listing.
+func (Defaults[T, R, S]) ConfirmNothing(T, S) []reconciler.Step[T, S] { return nil }
 
 // Leftovers deletes nothing.
 func (Defaults[T, R, S]) Leftovers(T, S) []reconciler.Step[T, S] { return nil }

@@ -43,7 +43,7 @@ func (l *Lifecycle[T, R, S]) planCreate(obj T, obs S) reconciler.Plan[T, S] {
 			return plan
 		}
 		if o.Moved {
-			return l.Do(l.Steps.Unclaim).Then(reconciler.Wait(time.Second, pcapi.ProgressingReason,
+			return l.Do(append(l.kind.ConfirmNothing(obj, obs), l.Steps.Unclaim)...).Then(reconciler.Wait(time.Second, pcapi.ProgressingReason,
 				"nothing of the %s is on the Cloud that spec.cloudRef named before", l.Noun))
 		}
 		if o.Closing != nil {
@@ -112,7 +112,7 @@ func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconcile
 	case o.Displaced != nil:
 		return l.End(o.Displaced)
 	case record.id() == "":
-		return l.planDeletionUnrecorded(obj, o)
+		return l.planDeletionUnrecorded(obj, obs)
 	case l.OnDemand && !o.Looked:
 		return l.Do(l.Steps.Look)
 	case len(o.Duplicates) > 0 && o.Resource == nil && protected(obj, o.KeptBy):
@@ -140,7 +140,8 @@ func (l *Lifecycle[T, R, S]) released(obj T, obs S) []reconciler.Step[T, S] {
 }
 
 // planDeletionUnrecorded deletes what a create without a recorded answer may have made.
-func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, o *Observation[R]) reconciler.Plan[T, S] {
+func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, obs S) reconciler.Plan[T, S] {
+	o := obs.External()
 	removed, _ := l.Tracker.RemovedAt(obj.GetUID())
 	if o.Proved() && !removed.IsZero() && !o.Looked { // it may be gone, and its id used again
 		return l.Do(l.Steps.Look)
@@ -167,7 +168,7 @@ func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, o *Observation[R]) re
 		return l.End(reconciler.Wait(o.SettleTimeLeft, pcapi.RequestedReason,
 			"the answer to the create was lost; waiting for the Cloud's settleTime to pass, to be sure that it created no %s", l.Noun))
 	}
-	return l.Do(l.Steps.Release)
+	return l.Do(append(l.kind.ConfirmNothing(obj, obs), l.Steps.Release)...)
 }
 
 // Do returns the plan of these steps, after which the object is in sync.

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"sync"
@@ -52,6 +53,10 @@ type Cloud struct {
 	// create answers with instead of a new one.
 	normalize bool
 	answer    string
+	// alter changes each new server, and altered are the names that those were asked for with, by
+	// their ids.
+	alter   func(*cloud.Server)
+	altered map[string]string
 	// needsStop means that running servers cannot be resized.
 	needsStop bool
 	// keepsSize means that changes of the size are accepted and not made.
@@ -98,8 +103,8 @@ func New(opts Options) *Cloud {
 	}
 	c := &Cloud{
 		clock: opts.Clock, caps: opts.Capabilities, hosts: opts.Hosts, antiAffinity: map[string]cloud.AntiAffinity{}, prohibited: map[string]bool{},
-		interfaces: map[string][]cloud.Attachment{},
-		servers:    newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
+		interfaces: map[string][]cloud.Attachment{}, altered: map[string]string{},
+		servers: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
 		operations: newStore[operation]("op"),
 		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization,
 		userData: map[string][]string{}, serverKeys: keys[cloud.CreateServer, cloud.Server]{}, networkKeys: keys[cloud.CreateNetwork, cloud.Network]{},
@@ -154,7 +159,9 @@ func (c *Cloud) nameOfServer(op string, name cloud.Name) error {
 			return failure(op, cloud.Taken, "the name is taken")
 		}
 	}
-	return nameOf(c, op, name.Name, key(name), c.servers, func(s cloud.Server) string { return key(cloud.Name{Name: s.Name, Folder: s.Folder}) })
+	return nameOf(c, op, name.Name, key(name), c.servers, func(s cloud.Server) string {
+		return key(cloud.Name{Name: cmp.Or(c.altered[s.ID], s.Name), Folder: s.Folder})
+	})
 }
 
 // nameOf reports whether a new item of a store may have the name, which is unique in

@@ -52,6 +52,14 @@ func (c *Cloud) Normalize(normalize bool) {
 	c.normalize = normalize
 }
 
+// Alter changes each server that is created from now on, as a cloud does that chooses names or keeps
+// only some labels. The name that was asked for is taken as long as the server exists.
+func (c *Cloud) Alter(change func(*cloud.Server)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.alter = change
+}
+
 // AnswerCreateWith has creates answer with a server that exists, and create none.
 func (c *Cloud) AnswerCreateWith(id string) {
 	c.mu.Lock()

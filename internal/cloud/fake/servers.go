@@ -143,6 +143,10 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 		c.poweredOff[s.ID] = s.State == cloud.StateStopped
 		s.State = cloud.StateBuilding
 	}
+	if c.alter != nil {
+		c.altered[s.ID] = s.Name
+		c.alter(&s)
+	}
 	c.servers.put(s.ID, s)
 	c.serverKeys.put(req.IdempotencyKey, req, s.ID, c.servers.place(s.ID), c.reported(s))
 	return c.reported(s), nil

@@ -270,7 +270,7 @@ func TestDeletionAfterLostAnswerEndsWhenNoServerIsListed(t *testing.T) {
 	h.poll()
 	h.mustReconcile()
 	h.wantGone()
-	h.wantCalls()
+	h.wantCalls("check web")
 }
 
 func TestDuplicateServerIsDeleted(t *testing.T) {

@@ -234,7 +234,7 @@ func TestCloudRefEditAfterLostAnswer(t *testing.T) {
 		h.mustReconcile()
 		h.wantClaim("")
 		h.mustReconcile()
-		h.wantCalls()
+		h.wantCalls("check web")
 		equal(t, "calls to the second cloud", []string{"check web", "create web"}, second.TakeCalls(cloudfake.ListServers))
 		equal(t, "cloud", "second", h.vm().Status.Cloud)
 	})

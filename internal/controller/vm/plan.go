@@ -43,9 +43,9 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 	case unsupported != nil && obs.Available():
 		return k.End(unsupported)
 	case obs.detached != nil:
-		return k.planWaiting(obs, obs.detached)
+		return k.planWaiting(vm, obs, obs.detached)
 	case obs.unclassed != nil:
-		return k.planWaiting(obs, obs.unclassed)
+		return k.planWaiting(vm, obs, obs.unclassed)
 	case obs.rival != nil && obs.Claimed != "" && obs.SettleTimeLeft == 0:
 		return k.Do(k.Steps.Unclaim).Then(taken(obs.rival))
 	case obs.rival != nil:
@@ -87,7 +87,7 @@ func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 // planWaiting plans for a VM whose Network or class is not ready. The claim of a create
 // that had no effect is removed: it would keep the Network, so that a deletion
 // of the Network would wait for the VM.
-func (k *kind) planWaiting(obs *observation, why error) plan {
+func (k *kind) planWaiting(vm *pcapi.VM, obs *observation, why error) plan {
 	switch {
 	case obs.Claimed == "", len(obs.Candidates) > 0:
 		return k.End(why)
@@ -97,7 +97,7 @@ func (k *kind) planWaiting(obs *observation, why error) plan {
 		return k.End(reconciler.Wait(obs.SettleTimeLeft, pcapi.OutcomeUnknownReason,
 			"a create may have been sent; waiting for the Cloud's settleTime to pass, to be sure that it created no VM, since now %v", why))
 	}
-	return k.Do(k.Steps.Unclaim).Then(why)
+	return k.Do(append(k.ConfirmNothing(vm, obs), k.Steps.Unclaim)...).Then(why)
 }
 
 // PlanImport takes over a server that exists already.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -18,10 +19,11 @@ import (
 
 // The names of the steps that only VMs have.
 const (
-	stepCheckName = "CheckName"
-	stepLabel     = "Label"
-	stepUnlabel   = "Unlabel"
-	stepUpdate    = "Update"
+	stepCheckName   = "CheckName"
+	stepConfirmName = "ConfirmName"
+	stepLabel       = "Label"
+	stepUnlabel     = "Unlabel"
+	stepUpdate      = "Update"
 )
 
 type step = reconciler.Step[*pcapi.VM, *observation]
@@ -30,6 +32,43 @@ type step = reconciler.Step[*pcapi.VM, *observation]
 // on: a claim proves that a name is free only if the create follows at once.
 func (k *kind) stepCheckName() step {
 	return k.Step(stepCheckName, reconciler.NeedsCloud|reconciler.NeedsBrakeOff, k.checkName)
+}
+
+// ConfirmNothing asks the cloud for the claimed name, where names are unique, unless every create
+// was clearly refused: the cloud may have given the server another name, or other labels.
+func (k *kind) ConfirmNothing(vm *pcapi.VM, obs *observation) []step {
+	unsent := !claimStored(obs) || unchecked(vm, obs) || k.Tracker.UnknownSince(vm.UID, obs.ClaimedAt).IsZero()
+	if unsent || obs.rival != nil || !obs.Capabilities().Has(cloud.UniqueNames) {
+		return nil
+	}
+	return []step{k.Step(stepConfirmName, reconciler.NeedsCloud, k.confirmName)}
+}
+
+// confirmName fails if the claimed name is taken and no server shows by whom.
+func (k *kind) confirmName(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	err := obs.View.Client.CheckName(ctx, cloud.Name{Name: obs.Claimed, Folder: vm.Spec.Folder})
+	switch {
+	case err == nil, cloud.Is(err, cloud.Prohibited), cloud.Is(err, cloud.Taken) && takenByAnother(vm, obs):
+		return nil
+	case !cloud.Is(err, cloud.Taken):
+		return k.Failed(vm, &obs.Observation, err)
+	}
+	err = fmt.Errorf("%w; it was free when this VM claimed it, so a create whose answer was lost may have made a server, perhaps with another name or other labels: "+
+		"look for it in the cloud and delete or rename it", cloud.Public(err))
+	if vm.DeletionTimestamp.IsZero() {
+		return ambiguous(err)
+	}
+	return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf("%w, or set spec.deletionPolicy to Orphan to release this object", err))
+}
+
+// takenByAnother reports whether a listed server with the claimed name is not the VM's: its labels
+// name another owner, or it is older than the VM.
+func takenByAnother(vm *pcapi.VM, obs *observation) bool {
+	return slices.ContainsFunc(named(obs, obs.Claimed, vm.Spec.Folder), func(s cloud.Server) bool {
+		uid := s.Labels[inventory.UIDLabel]
+		other := len(uid) >= len(vm.UID) && !strings.EqualFold(uid, string(vm.UID))
+		return other || !s.CreatedAt.IsZero() && s.CreatedAt.Before(vm.CreationTimestamp.Time)
+	})
 }
 
 // stepLabel marks an imported server as the VM's, and stepUnlabel removes the marks.
@@ -110,11 +149,16 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 // unlisted reports whether no listing shows a server with the name of the VM, or a form
 // of it that the cloud may have chosen, where names are unique.
 func unlisted(vm *pcapi.VM, obs *observation) bool {
-	hasName := func(s cloud.Server) bool {
-		return !obs.Capabilities().Has(cloud.FolderNames) || s.Folder == vm.Spec.Folder
-	}
-	return !slices.ContainsFunc(obs.Inventory.Named(vm.Spec.VMName), hasName) &&
-		!slices.ContainsFunc(obs.Inventory.NamedAlike(vm.Spec.VMName), hasName)
+	return len(named(obs, vm.Spec.VMName, vm.Spec.Folder)) == 0
+}
+
+// named returns the listed servers with a name, or a form of it that the cloud may have chosen, where
+// that is to be unique.
+func named(obs *observation, name, folder string) []cloud.Server {
+	found := slices.Concat(obs.Inventory.Named(name), obs.Inventory.NamedAlike(name))
+	return slices.DeleteFunc(found, func(s cloud.Server) bool {
+		return obs.Capabilities().Has(cloud.FolderNames) && s.Folder != folder
+	})
 }
 
 func (k *kind) label(ctx context.Context, vm *pcapi.VM, obs *observation) error {

@@ -1,0 +1,92 @@
+package vm
+
+import (
+	"testing"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+// harnessWithAlteredServer returns a harness with a VM whose create took effect, and whose answer was lost.
+// The cloud made the server with changes.
+func harnessWithAlteredServer(t *testing.T, caps cloud.Capabilities, change func(*cloud.Server)) *harness {
+	t.Helper()
+	h := newHarness(t, caps, vmWith())
+	h.cloud.Alter(change)
+	h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+	h.mustReconcile()
+	h.wantCalls("check web", "create web")
+	return h
+}
+
+func fullyQualified(s *cloud.Server) { s.Name += ".example.com" }
+
+// cut shortens the values of labels.
+func cut(s *cloud.Server) {
+	labels := map[string]string{}
+	for key, value := range s.Labels {
+		labels[key] = value[:len(value)-1]
+	}
+	s.Labels = labels
+}
+
+func TestUnrecordedCreateIsNotReleasedWhileItsNameIsTakenByNoOtherServer(t *testing.T) {
+	tests := []struct {
+		name   string
+		caps   cloud.Capabilities
+		change func(*cloud.Server)
+	}{
+		{name: "the cloud made the name a domain name, names alone", caps: uniqueNamesOnly, change: fullyQualified},
+		{name: "the cloud made the name a domain name, labels dropped", caps: withoutKeys, change: func(s *cloud.Server) { fullyQualified(s); s.Labels = nil }},
+		{name: "the cloud cut the labels", caps: withoutKeys, change: cut},
+		{name: "the cloud dropped the labels", caps: withoutKeys, change: unlabelled},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			h := harnessWithAlteredServer(t, tc.caps, tc.change)
+			h.remove()
+			for range 3 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			h.wantCondition(pcapi.DeletingCondition, "True Blocked", "perhaps with another name or other labels", "deletionPolicy to Orphan")
+			h.wantServers("s1")
+
+			h.edit(func(vm *pcapi.VM) { vm.Spec.DeletionPolicy = pcapi.DeletionPolicyOrphan })
+			h.mustReconcile()
+			h.wantGone()
+		})
+	}
+}
+
+func TestUnrecordedCreateIsReleasedIfItsNameIsTakenByAnotherServer(t *testing.T) {
+	for name, other := range map[string]cloud.Server{
+		"one that another object owns": serverWith(withID("x"), func(s *cloud.Server) { s.Labels = pureKind.ownerLabels(other("b")) }),
+		"one that is older":            serverWith(withID("x"), unlabelled, func(s *cloud.Server) { s.CreatedAt = startTime.Add(-time.Hour) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithLostAnswer(t, withoutKeys, false)
+			h.cloud.AddServers(other)
+			h.remove()
+			for range 2 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			h.wantServers("x")
+			h.wantGone()
+		})
+	}
+}
+
+func TestClaimIsNotMovedToAnotherCloudWhileItsNameIsTakenByNoOtherServer(t *testing.T) {
+	h := harnessWithAlteredServer(t, withoutKeys, cut)
+	moveToSecondCloud(h)
+	for range 2 {
+		h.later(settleTime)
+		h.mustReconcile()
+	}
+	h.wantClaim("web")
+	h.wantCondition(pcapi.ReadyCondition, "False Ambiguous", "perhaps with another name or other labels")
+}
