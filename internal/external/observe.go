@@ -329,7 +329,6 @@ func (l *Lifecycle[T, R, S]) setHorizon(obj T, o *Observation[R]) {
 	}
 }
 
-
 // Latest returns the later of two times.
 func Latest(a, b time.Time) time.Time {
 	if a.After(b) {
