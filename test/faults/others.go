@@ -45,8 +45,8 @@ func recycling(p profile) profile {
 func othersSelection() (all []quirkyCase) {
 	const kills = 1
 	all = append(all, quirkyCases(extended, kills, replaced, stoppedReplaced, networkReplaced, snapshotReplaced)...)
-	all = append(all, quirkyCases(core, kills, replaced)...)
-	all = append(all, quirkyCases(unmarked, kills, replacedWhileDown)...)
+	all = append(all, quirkyCases(core, kills, replaced, unlisted)...)
+	all = append(all, quirkyCases(unmarked, kills, replacedWhileDown, unlisted)...)
 	for _, p := range []profile{extended, core, keyless} {
 		all = append(all, quirkyCases(recycling(p), kills, exchanged)...)
 	}
