@@ -32,6 +32,9 @@ const (
 	NoHost Kind = "NoHost"
 	// Rejected: the cloud understood the request and refuses it for good.
 	Rejected Kind = "Rejected"
+	// Forbidden: the cloud refuses the call for lack of a right, or of payment. Somebody may
+	// grant it: the same call may succeed later.
+	Forbidden Kind = "Forbidden"
 	// Conflict: something else that exists forbids the change, such as servers that are
 	// attached to a network.
 	Conflict Kind = "Conflict"
@@ -105,6 +108,14 @@ func opOf(err error) string {
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
+	}
+	return ""
+}
+
+// CodeOf returns the cloud's own code of err, empty if there is none.
+func CodeOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
 	}
 	return ""
 }

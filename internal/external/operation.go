@@ -205,18 +205,23 @@ func (l *Lifecycle[T, R, S]) planOperation(obj T, obs S, record Record) (plan re
 
 // faulted is the outcome once an operation failed. Another is sent after a while.
 func (l *Lifecycle[T, R, S]) faulted(o *Observation[R]) error {
-	wait, reason := o.RetryIn, pcapi.OperationFailedReason
+	wait, reason, cause := o.RetryIn, pcapi.OperationFailedReason, cloud.Public(o.Fault)
+	if o.FaultOf == OperationDelete || o.Fault.Kind == cloud.Forbidden {
+		cause = again(cause, wait)
+	}
 	switch o.Fault.Kind {
+	case cloud.Forbidden:
+		return reconciler.Stalled(pcapi.RejectedReason, wait, cause)
 	case cloud.Quota, cloud.NoHost:
-		reason, _ = noRoom(o.Fault)
+		reason = noRoom(o.Fault)
 		wait = max(wait, RecheckSoon)
 	case cloud.Taken:
-		return reconciler.Stalled(pcapi.TakenReason, max(wait, RecheckSoon), cloud.Public(o.Fault))
+		return reconciler.Stalled(pcapi.TakenReason, max(wait, RecheckSoon), cause)
 	case cloud.Rejected, cloud.Unsupported, cloud.Prohibited, cloud.KeyReused:
-		return reconciler.Stalled(pcapi.RejectedReason, max(wait, RecheckSoon), cloud.Public(o.Fault))
+		return reconciler.Stalled(pcapi.RejectedReason, max(wait, RecheckSoon), cause)
 	default:
 	}
-	return reconciler.Wait(wait, reason, "%v", cloud.Public(o.Fault))
+	return reconciler.Wait(wait, reason, "%v", cause)
 }
 
 // working waits for the operation. A status that would be written for a moment only

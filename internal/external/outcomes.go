@@ -144,6 +144,8 @@ func unavailable(err error) bool {
 // outcomeOf returns the outcome of a failed call, delayed by backoff.
 func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workqueue.TypedRateLimiter[types.UID], err error) error {
 	switch {
+	case deleted(obj) && cloud.KindOf(err) != "" && !unavailable(err) && !cloud.Is(err, cloud.Throttled, cloud.NotFoundUnproven, cloud.Displaced):
+		return retried(obj, backoff, pcapi.RejectedReason, cloud.Public(err))
 	case cloud.Is(err, cloud.Throttled):
 		wait := max(cloud.RetryAfter(err), time.Second)
 		if l.OnDemand {
@@ -161,8 +163,10 @@ func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workque
 		return l.displaced(obj, err)
 	case cloud.Is(err, cloud.NeedsStop):
 		return reconciler.Stalled(pcapi.NeedsRestartReason, RecheckRefused, cloud.Public(err))
-	case cloud.Is(err, cloud.NoHost):
-		return reconciler.Wait(RecheckSoon, pcapi.UnschedulableReason, "%v", cloud.Public(err))
+	case cloud.Is(err, cloud.Quota, cloud.NoHost):
+		return reconciler.Wait(RecheckSoon, noRoom(err), "%v", cloud.Public(err))
+	case cloud.Is(err, cloud.Forbidden):
+		return retried(obj, backoff, pcapi.RejectedReason, cloud.Public(err))
 	case cloud.Is(err, cloud.Unsupported):
 		return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, cloud.Public(err))
 	case cloud.KindOf(err) != "":
@@ -179,6 +183,37 @@ func (l *Lifecycle[T, R, S]) displaced(obj T, err error) error {
 	}
 	return reconciler.Stalled(pcapi.BlockedReason, RecheckSoon, fmt.Errorf(
 		"%w, and it is deleted then; or set spec.deletionPolicy to Orphan to release this object", cloud.Public(err)))
+}
+
+// noRoom returns the reason of an error that says that the cloud has no room.
+func noRoom(err error) string {
+	if cloud.Is(err, cloud.NoHost) {
+		return pcapi.UnschedulableReason
+	}
+	return pcapi.QuotaExceededReason
+}
+
+// Retried returns the outcome of a change that the cloud refuses for a reason that may pass.
+func (l *Lifecycle[T, R, S]) Retried(obj T, reason string, cause error) error {
+	return retried(obj, l.Backoff, reason, cause)
+}
+
+// retried returns the outcome of a call that was refused for a reason that may pass. A
+// deletion is always sent again: nobody can edit what it asks for. What passes by itself is
+// waited for; else a person must act.
+func retried(obj client.Object, backoff workqueue.TypedRateLimiter[types.UID], reason string, cause error) error {
+	wait := backoff.When(obj.GetUID())
+	cause = again(cause, wait)
+	if cloud.Is(cause, cloud.Busy, cloud.Failed) {
+		return reconciler.Wait(wait, pcapi.ProgressingReason, "%v", cause)
+	}
+	return reconciler.Stalled(reason, wait, cause)
+}
+
+// again adds to cause when the call is sent again.
+func again(cause error, after time.Duration) error {
+	return fmt.Errorf("%w; tried again after %s, then at growing intervals of at most %s, or at once when the annotation %s changes",
+		cause, after, lastBackoff, pcapi.ReconcileRequestedAtAnnotation)
 }
 
 // unsupported returns the outcome on a cloud that has no such resources.

@@ -3,8 +3,11 @@ package external_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
@@ -48,7 +51,9 @@ func TestFailed(t *testing.T) {
 		{name: "Prohibited: stalled", err: &cloud.Error{Kind: cloud.Prohibited}, want: rejected},
 		{name: "Taken: stalled", err: &cloud.Error{Kind: cloud.Taken}, want: rejected},
 		{name: "KeyReused: stalled", err: &cloud.Error{Kind: cloud.KeyReused}, want: rejected},
-		{name: "Quota: stalled", err: &cloud.Error{Kind: cloud.Quota}, want: rejected},
+		{name: "Quota: wait", err: &cloud.Error{Kind: cloud.Quota}, want: "wait: QuotaExceeded"},
+		{name: "NoHost: wait", err: &cloud.Error{Kind: cloud.NoHost}, want: "wait: Unschedulable"},
+		{name: "Forbidden: stalled", err: &cloud.Error{Kind: cloud.Forbidden}, want: rejected},
 		{name: "Rejected: stalled", err: &cloud.Error{Kind: cloud.Rejected}, want: rejected},
 		{name: "Unsupported: stalled", err: &cloud.Error{Kind: cloud.Unsupported}, want: "stalled: Unsupported"},
 		{name: "Throttled: wait without a poll", err: &cloud.Error{Kind: cloud.Throttled}, want: "wait: Pending"},
@@ -110,6 +115,59 @@ func TestFailedDelays(t *testing.T) {
 			h.list(t)
 			if got := after(t, h.kind.Failed(object(), h.observe(), &cloud.Error{Kind: cloud.Throttled, RetryAfter: test.retryAfter})); got != test.want {
 				t.Errorf("delay %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// refusals are the kinds of errors by which a cloud refuses a change for a reason of the object's own.
+var refusals = []cloud.Kind{
+	cloud.Prohibited, cloud.Taken, cloud.KeyReused, cloud.Quota, cloud.NoHost, cloud.Rejected, cloud.Forbidden, cloud.Conflict, cloud.Failed,
+	cloud.Busy, cloud.NeedsStop, cloud.GuestUnavailable, cloud.Unsupported,
+}
+
+// recheck returns after how long an outcome is reconciled again.
+func recheck(outcome error) time.Duration {
+	if wait, ok := errors.AsType[*reconciler.WaitError](outcome); ok {
+		return wait.After
+	}
+	if stall, ok := errors.AsType[*reconciler.StalledError](outcome); ok {
+		return stall.Recheck
+	}
+	return -1
+}
+
+func TestRefusedDeletionIsTriedAgainWithinTwoMinutesAndSaysSo(t *testing.T) {
+	for _, kind := range refusals {
+		for _, onDemand := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/onDemand=%t", kind, onDemand), func(t *testing.T) {
+				h := newHarness()
+				h.list(t)
+				h.kind.OnDemand = onDemand
+				v := object()
+				v.DeletionTimestamp = &metav1.Time{Time: h.now}
+				for want := time.Second; want < 4*time.Minute; want *= 2 {
+					got := h.kind.Failed(v, h.observe(), &cloud.Error{Kind: kind, Op: "delete disk", Detail: "no"})
+					if after := min(want, 2*time.Minute); recheck(got) != after || !strings.Contains(got.Error(), "tried again after "+after.String()) {
+						t.Errorf("outcome %q after %v, want one that says that it is tried again after %v", got, recheck(got), after)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestRefusalOfAChangeWaitsLongOnlyIfTheSpecIsWrong(t *testing.T) {
+	long := map[cloud.Kind]bool{
+		cloud.Prohibited: true, cloud.Taken: true, cloud.KeyReused: true, cloud.Rejected: true, cloud.NeedsStop: true, cloud.GuestUnavailable: true, cloud.Unsupported: true,
+	}
+	for _, kind := range refusals {
+		t.Run(string(kind), func(t *testing.T) {
+			h := newHarness()
+			h.list(t)
+			got := recheck(h.kind.Failed(object(), h.observe(), &cloud.Error{Kind: kind}))
+			if isLong := got > 2*time.Minute; isLong != long[kind] || got <= 0 {
+				t.Errorf("tried again after %v, want more than two minutes: %t", got, long[kind])
 			}
 		})
 	}

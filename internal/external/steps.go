@@ -177,23 +177,7 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 	if outcome := l.kind.Refused(obj, obs, err); outcome != nil {
 		return outcome
 	}
-	if reason, full := noRoom(err); full {
-		return reconciler.Wait(RecheckSoon, reason, "%v", cloud.Public(err))
-	}
 	return l.Failed(obj, o, err)
-}
-
-// noRoom returns the reason of an error that says that the cloud has no room, and whether it
-// does.
-func noRoom(err error) (reason string, full bool) {
-	switch cloud.KindOf(err) {
-	case cloud.Quota:
-		return pcapi.QuotaExceededReason, true
-	case cloud.NoHost:
-		return pcapi.UnschedulableReason, true
-	default:
-		return "", false
-	}
 }
 
 // created records the answer to a create.

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
@@ -64,6 +66,54 @@ func deletedAgainst(times int, fault mockcloud.Fault) func(*T) {
 		t.Eventually(isGone(vm)).Should(BeTrue())
 		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}))
 	}
+}
+
+// refusedDeletion deletes an object whose deletion the cloud refuses for a while.
+func refusedDeletion(path string, fault mockcloud.Fault, create func(*fixture) client.Object) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		obj := create(f)
+		fault.Match = mockcloud.Match{Method: "DELETE", Path: path}
+		refused := f.addFault(fault)
+		deleteObject(t, obj)
+		t.Eventually(func() string {
+			c := meta.FindStatusCondition(get(t, obj).(interface{ GetConditions() []metav1.Condition }).GetConditions(), "Deleting")
+			if c == nil {
+				return ""
+			}
+			return c.Message
+		}).Should(MatchRegexp("; tried again after [1-9].*s, then at growing intervals of at most 2m0s, or at once when the annotation .*reconcile-requested-at changes"))
+		t.Expect(f.RemoveFault(refused)).To(Succeed())
+		t.Eventually(isGone(obj)).Should(BeTrue())
+	}
+}
+
+func TestRefusedDeletionIsTriedAgainSoonAndSaysSo(t *testing.T) {
+	all := cases{}
+	for kind, of := range map[string]struct {
+		path   string
+		create func(*fixture) client.Object
+	}{
+		"VM":      {"/servers/*", func(f *fixture) client.Object { return f.readyVM("web") }},
+		"Network": {"/networks/*", func(f *fixture) client.Object { return f.readyNetwork("net") }},
+		"VMSnapshot": {"/servers/*/snapshots/*", func(f *fixture) client.Object {
+			f.readyVM("web")
+			snap := f.createSnapshot()
+			f.t.Eventually(latest(snap)).Should(testkit.BeReady())
+			return snap
+		}},
+	} {
+		for name, fault := range map[string]mockcloud.Fault{
+			"the right is lacking":        {Status: 403, ContentType: "application/problem+json", Body: `{"code":"forbidden","detail":"no right to delete"}`},
+			"403 without a code":          {Status: 403},
+			"it is locked":                {Status: 423, ContentType: "application/problem+json", Body: `{"detail":"the server is locked"}`},
+			"a conflict":                  {Status: 409},
+			"a refusal that sounds final": {Status: 400, ContentType: "application/problem+json", Body: `{"code":"invalid","detail":"not now"}`},
+		} {
+			all[kind+", "+name] = refusedDeletion(of.path, fault, of.create)
+		}
+	}
+	all.run(t)
 }
 
 func TestDeleteVM(t *testing.T) { deleteCases.run(t) }

@@ -168,7 +168,7 @@ func (c *Cloud) nameOfServer(op string, name cloud.Name) error {
 // the form that nameIn returns. The caller holds mu.
 func nameOf[R any](c *Cloud, op, name, unique string, in *store[R], nameIn func(R) string) error {
 	if c.prohibited[name] {
-		return failure(op, cloud.Prohibited, "the name is prohibited")
+		return &cloud.Error{Kind: cloud.Prohibited, Code: "nameProhibited", Op: op, Detail: "the name is prohibited"}
 	}
 	if !c.caps.Has(cloud.UniqueNames) {
 		return nil

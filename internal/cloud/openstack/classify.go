@@ -133,7 +133,7 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 		if call.cloudWide() {
 			return cloud.Unauthorized
 		}
-		return cloud.Rejected
+		return cloud.Forbidden
 	case http.StatusRequestEntityTooLarge:
 		return cloud.Throttled // what compute answered before 429
 	case http.StatusConflict:
@@ -144,8 +144,8 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 			return cloud.Taken // where the administrator has nova keep names unique
 		}
 		return cloud.Busy
-	case http.StatusPreconditionFailed:
-		return cloud.Busy // somebody else changed the object meanwhile
+	case http.StatusPreconditionFailed, http.StatusLocked:
+		return cloud.Busy // somebody else changed the object meanwhile, or has locked it
 	default:
 		return cloud.Rejected
 	}

@@ -31,7 +31,7 @@ func (c *Client) DeleteSnapshots(ctx context.Context, serverID, owner string) er
 		}
 		switch err := c.deleteImage(ctx, op, i.ID); {
 		case err == nil, err.Kind == cloud.NotFound:
-		case err.Kind == cloud.Rejected, err.Kind == cloud.Busy: // it is protected, or in use
+		case cloud.Is(err, cloud.Rejected, cloud.Forbidden, cloud.Busy): // it is protected, or in use
 		default:
 			return err
 		}

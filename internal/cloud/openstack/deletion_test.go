@@ -62,7 +62,7 @@ func TestDeletionThatIsRefusedLosesNoSnapshot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
 		want   cloud.Kind
-	}{"forbidden": {http.StatusForbidden, cloud.Rejected}, "locked": {http.StatusConflict, cloud.Busy}} {
+	}{"forbidden": {http.StatusForbidden, cloud.Forbidden}, "locked": {http.StatusConflict, cloud.Busy}} {
 		s := newStub(t)
 		s.on("GET"+aboutImages, images(imageJSON("i1")))
 		s.on("GET"+aboutSome, oneServer(owned))

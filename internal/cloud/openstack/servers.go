@@ -180,7 +180,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 		about: aboutCreate, service: compute, method: http.MethodPost, route: "compute/servers", path: "servers", op: op, body: body, out: &made,
 	}
 	if err := c.do(ctx, call); err != nil {
-		if err.Kind == cloud.Rejected {
+		if cloud.Is(err, cloud.Rejected, cloud.Forbidden) {
 			// What was looked up may have been replaced since.
 			c.forgetLookups()
 		}

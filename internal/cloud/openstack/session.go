@@ -140,7 +140,7 @@ func (c *Client) logIn(ctx context.Context) (*grant, *cloud.Error) {
 	}
 	got, err := c.exchange(ctx, call, &grant{services: map[service]string{identity: c.endpoint + "/"}})
 	if err != nil {
-		if err.Kind == cloud.NotFound || err.Kind == cloud.Rejected {
+		if cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Forbidden) {
 			// That an application credential does not exist is a 404.
 			err.Kind, err.Detail = cloud.Unauthorized, c.credentialsAdvice()+" ("+err.Detail+")"
 		}

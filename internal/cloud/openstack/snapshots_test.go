@@ -150,7 +150,7 @@ func TestCreatedSnapshots(t *testing.T) {
 		"the answer is lost: uncertain":                      {post: func(s *stub) { s.handle(post, cut) }, want: outcome{cloud.Unavailable, true}, sent: []string{asked}},
 		"the answer has no id: uncertain":                    {post: func(s *stub) { s.on(post, `{}`, http.StatusAccepted) }, want: outcome{cloud.Unreadable, true}, sent: []string{asked}},
 		"the service gives it up: Failed":                    {image: noImage, imageStatus: http.StatusNotFound, want: outcome{Kind: cloud.Failed}, says: "gave it up", sent: []string{asked}},
-		"the image cannot be read: uncertain":                {image: `{}`, imageStatus: http.StatusForbidden, want: outcome{cloud.Rejected, true}, sent: []string{asked}},
+		"the image cannot be read: uncertain":                {image: `{}`, imageStatus: http.StatusForbidden, want: outcome{cloud.Forbidden, true}, sent: []string{asked}},
 		"the 404 is not of the image service: uncertain":     {image: `<html>`, imageStatus: http.StatusNotFound, want: outcome{cloud.NotFoundUnproven, true}, sent: []string{asked}},
 		"the project has no room for images: Quota":          {post: func(s *stub) { s.on(post, overQuota, http.StatusForbidden) }, want: outcome{Kind: cloud.Quota}, sent: []string{asked}},
 		"the server is gone meanwhile: NotFound, as it says": {server: "gone", want: outcome{Kind: cloud.NotFound}},
@@ -225,7 +225,7 @@ func TestDeletedSnapshots(t *testing.T) {
 		"another id: Unreadable":                       {image: imageJSON("x"), want: outcome{Kind: cloud.Unreadable}},
 		"a 404 of a path that the service lacks":       {image: `{"message": "The resource could not be found.<br /><br />\n\n\n", "code": "404 Not Found", "title": "Not Found"}`, status: 404, want: outcome{Kind: cloud.NotFoundUnproven}},
 		"it went meanwhile: NotFound":                  {image: imageJSON(otherID), answer: strings.Replace(noImage, "No image found with ID", "Failed to find image", 1), refused: 404, want: outcome{Kind: cloud.NotFound}, sent: 1},
-		"it is protected: Rejected, with the reason":   {image: imageJSON(otherID), answer: `{"message": "Image ` + otherID + ` is protected and cannot be deleted.<br /><br />\n\n\n", "code": "403 Forbidden", "title": "Forbidden"}`, refused: 403, want: outcome{Kind: cloud.Rejected}, says: "is protected and cannot be deleted.", sent: 1},
+		"it is protected: Forbidden, with the reason":  {image: imageJSON(otherID), answer: `{"message": "Image ` + otherID + ` is protected and cannot be deleted.<br /><br />\n\n\n", "code": "403 Forbidden", "title": "Forbidden"}`, refused: 403, want: outcome{Kind: cloud.Forbidden}, says: "is protected and cannot be deleted.", sent: 1},
 		"a disk shares its data: Busy with the reason": {image: imageJSON(otherID), answer: `{"message": "Image ` + otherID + ` could not be deleted because it is in use: rbd<br /><br />", "code": "409 Conflict", "title": "Conflict"}`, refused: 409, want: outcome{Kind: cloud.Busy}, says: "because it is in use: rbd", sent: 1},
 	} {
 		t.Run(name, func(t *testing.T) {

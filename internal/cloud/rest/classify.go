@@ -109,7 +109,8 @@ func kindOf(call *call, got *answer, code string) cloud.Kind {
 	case status == http.StatusTooManyRequests:
 		return cloud.Throttled
 	case status >= 300 && status < 400,
-		status == http.StatusProxyAuthRequired, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
+		status == http.StatusProxyAuthRequired, status == http.StatusRequestTimeout, status == http.StatusTooEarly,
+		status == http.StatusMisdirectedRequest:
 		return cloud.Unavailable
 	case status < 400, got.html() && !missing(status):
 		return cloud.Unreadable
@@ -119,7 +120,9 @@ func kindOf(call *call, got *answer, code string) cloud.Kind {
 	}
 	switch got.status {
 	case http.StatusForbidden:
-		return forbidden(call)
+		return forbidden(call, code)
+	case http.StatusPaymentRequired:
+		return cloud.Forbidden
 	case http.StatusNotFound, http.StatusGone:
 		return notFound(call, code)
 	case http.StatusConflict:
@@ -130,22 +133,25 @@ func kindOf(call *call, got *answer, code string) cloud.Kind {
 			return cloud.Busy
 		}
 		return cloud.Conflict
+	case http.StatusLocked, http.StatusPreconditionFailed, http.StatusFailedDependency:
+		return cloud.Busy
 	default:
 		return cloud.Rejected
 	}
 }
 
-// forbidden returns what a 403 without a code means. For a call about one server
-// or network it is about that object alone: if the credentials were at fault, the
-// listing, which is about the cloud as a whole, would get a 403 too.
-func forbidden(call *call) cloud.Kind {
-	switch call.about {
-	case aboutName:
+// forbidden returns what a 403 without a known code means. The core profile has no codes, and
+// answers so for a prohibited name. For a call about one server or network it is about
+// that object alone: if the credentials were at fault, the listing, which is about the
+// cloud as a whole, would get a 403 too.
+func forbidden(call *call, code string) cloud.Kind {
+	switch {
+	case call.about == aboutName && code == "":
 		return cloud.Prohibited
-	case aboutCreate, aboutServer, aboutNetwork, aboutSnapshot, aboutOperation:
-		return cloud.Rejected
-	default:
+	case call.cloudWide():
 		return cloud.Unauthorized
+	default:
+		return cloud.Forbidden
 	}
 }
 

@@ -87,7 +87,7 @@ func TestNetworkAnswersDetermineKind(t *testing.T) {
 		{"404 in HTML: NotFoundUnproven", "get", reply{status: 404, media: "text/html"}, outcome{Kind: cloud.NotFoundUnproven}},
 		{"404 without a code: NotFoundUnproven", "delete", reply{status: 404}, outcome{Kind: cloud.NotFoundUnproven}},
 		{"404 for the listing: Unreadable", "list", problemReply(404, "notFound"), outcome{Kind: cloud.Unreadable}},
-		{"403 for one network: Rejected", "get", reply{status: 403}, outcome{Kind: cloud.Rejected}},
+		{"403 for one network: Forbidden", "get", reply{status: 403}, outcome{Kind: cloud.Forbidden}},
 		{"403 for the listing: Unauthorized", "list", reply{status: 403}, outcome{Kind: cloud.Unauthorized}},
 		{"get answered with another network: Unreadable", "get", reply{status: 200, body: `{"id":"n-2","name":"net","cidr":"10.0.0.0/24","gateway":"10.0.0.1"}`}, outcome{Kind: cloud.Unreadable}},
 		{"update answered with another network: uncertain", "update", reply{status: 200, body: `{"id":"n-2","name":"net","cidr":"10.0.0.0/24","gateway":"10.0.0.2"}`}, outcome{Kind: cloud.Unreadable, Uncertain: true}},

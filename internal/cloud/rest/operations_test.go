@@ -130,7 +130,7 @@ func TestGetOperation(t *testing.T) {
 		"a server without sense: unreadable": {reply: ok(`{"done":true,"serverId":[]}`), kind: cloud.Unreadable},
 		"404 with the code: NotFound":        {reply: problemReply(404, "notFound"), kind: cloud.NotFound},
 		"404 without a code: unproved":       {reply: reply{status: 404, media: "text/html", body: "<html>"}, kind: cloud.NotFoundUnproven},
-		"403: about the operation alone":     {reply: reply{status: 403}, kind: cloud.Rejected},
+		"403: about the operation alone":     {reply: reply{status: 403}, kind: cloud.Forbidden},
 		"503: Unavailable":                   {reply: reply{status: 503, header: map[string]string{"Retry-After": "0"}}, kind: cloud.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -140,7 +140,7 @@ func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 	case refusal.status == http.StatusNotFound || refusal.status == http.StatusMethodNotAllowed:
 		err.Kind = cloud.Unauthorized
 		err.Detail = "this cloud has no sessions: put a token in the Secret instead of username and password"
-	case err.Kind == cloud.Rejected:
+	case err.Kind == cloud.Rejected, err.Kind == cloud.Forbidden:
 		err.Kind = cloud.Unauthorized
 		err.Detail = c.credentialsAdvice() + " (" + err.Detail + ")"
 	}

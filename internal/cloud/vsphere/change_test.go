@@ -137,7 +137,7 @@ func TestRefusalsOfChanges(t *testing.T) {
 	created := create(t, c, cloud.CreateServer{Name: "grown"})
 	for fault, want := range map[string]cloud.Kind{
 		"InvalidPowerState": cloud.NeedsStop, "CpuHotPlugNotSupported": cloud.NeedsStop, "TaskInProgress": cloud.Busy, "ConcurrentAccess": cloud.Busy,
-		"InsufficientMemoryResourcesFault": cloud.Quota, "HostNotConnected": cloud.Unavailable, "NoPermission": cloud.Rejected, "FaultOfTomorrow": cloud.Rejected,
+		"InsufficientMemoryResourcesFault": cloud.Quota, "HostNotConnected": cloud.Unavailable, "NoPermission": cloud.Forbidden, "RestrictedByAdministrator": cloud.Forbidden, "MethodDisabled": cloud.Busy, "QuestionPending": cloud.Busy, "FileLocked": cloud.Busy, "FaultOfTomorrow": cloud.Rejected,
 	} {
 		restore := v.Front.Answer(func(method string) (int, string) {
 			if method == "ReconfigVM_Task" {

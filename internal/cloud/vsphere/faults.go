@@ -156,6 +156,7 @@ func violatesRule(fault types.BaseMethodFault) bool {
 // meaningOf returns the kind of a fault and, where the name of the fault says too
 // little, a text for it.
 func meaningOf(fault types.BaseMethodFault) (cloud.Kind, string) {
+	code := codeOf(fault)
 	switch f := fault.(type) {
 	case *types.ManagedObjectNotFound:
 		return cloud.NotFound, "the vCenter has no such " + f.Obj.Type
@@ -168,17 +169,19 @@ func meaningOf(fault types.BaseMethodFault) (cloud.Kind, string) {
 	case *types.NotAuthenticated, *types.InvalidLogin:
 		return cloud.Unauthorized, ""
 	case *types.NoPermission:
-		return cloud.Rejected, "the operator's account lacks the privilege " + quote(f.PrivilegeId) + ": the administrator adds it to its role"
-	case *types.TaskInProgress, *types.ConcurrentAccess, *types.ResourceInUse, *types.InvalidPowerState, *types.InvalidState:
-		return cloud.Busy, "the vCenter works on the VM, or its state does not allow this now (" + codeOf(fault) + ")"
+		return cloud.Forbidden, "the operator's account lacks the privilege " + quote(f.PrivilegeId) + ": the administrator adds it to its role"
+	case *types.RestrictedByAdministrator:
+		return cloud.Forbidden, "an administrator of the vCenter has restricted it"
 	case *types.CpuHotPlugNotSupported, *types.MemoryHotPlugNotSupported, *types.HotSnapshotMoveNotSupported:
-		return cloud.NeedsStop, "the VM does not allow this change while it runs (" + codeOf(fault) + ")"
+		return cloud.NeedsStop, "the VM does not allow this change while it runs (" + code + ")"
 	case *types.ToolsUnavailable:
 		return cloud.GuestUnavailable, "VMware Tools do not run in the guest"
-	case *types.HostNotConnected, *types.HostCommunication, *types.HostNotReachable, *types.SystemError:
-		return cloud.Unavailable, "the vCenter, or a host of it, cannot serve this now (" + codeOf(fault) + ")"
+	case types.BaseTaskInProgress, types.BaseInvalidState, *types.ConcurrentAccess, *types.ResourceInUse, *types.ResourceNotAvailable,
+		*types.FileLocked, *types.SnapshotLocked, *types.MethodDisabled: // a backup disables methods
+		return cloud.Busy, "the vCenter works on the VM, or its state does not allow this now (" + code + ")"
+	case types.BaseHostCommunication, *types.SystemError:
+		return cloud.Unavailable, "the vCenter, or a host of it, cannot serve this now (" + code + ")"
 	}
-	code := codeOf(fault)
 	switch {
 	case violatesRule(fault):
 		return cloud.NoHost, "no host can run the VM where its zone and its anti-affinity allow it (" + code + ")"

@@ -90,7 +90,7 @@ func (c *Client) takeOut(ctx context.Context, at *site) {
 
 // passes reports whether a change of rules that failed so may succeed later.
 func passes(e *cloud.Error) bool {
-	return cloud.Is(e, cloud.Busy, cloud.NoHost, cloud.Unavailable, cloud.Throttled, cloud.Unauthorized)
+	return cloud.Is(e, cloud.Busy, cloud.Forbidden, cloud.NoHost, cloud.Unavailable, cloud.Throttled, cloud.Unauthorized)
 }
 
 // removeFromRules takes VMs out of their rules, one cluster after the other.

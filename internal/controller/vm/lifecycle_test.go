@@ -73,7 +73,7 @@ func TestRefusedCreateKeepsClaimOnlyWithLabels(t *testing.T) {
 		created string
 	}{
 		{name: "name taken since the check: claim removed, Taken", caps: uniqueNamesOnly, err: refusal(cloud.Taken), requeue: time.Minute, ready: "False Taken", created: "False Pending"},
-		{name: "name prohibited by the create: claim removed, Prohibited", caps: uniqueNamesOnly, err: refusal(cloud.Prohibited), requeue: 10 * time.Minute, ready: "False Prohibited", created: "False Pending"},
+		{name: "name prohibited by the create, without a code: claim removed, Prohibited", caps: uniqueNamesOnly, err: refusal(cloud.Prohibited), requeue: time.Minute, ready: "False Prohibited", created: "False Pending"},
 		{name: "quota exceeded: claim removed, QuotaExceeded", caps: uniqueNamesOnly, err: refusal(cloud.Quota), requeue: time.Minute, ready: "False QuotaExceeded", created: "False QuotaExceeded"},
 		{name: "spec rejected: claim removed, Rejected", caps: uniqueNamesOnly, err: refusal(cloud.Rejected), requeue: 10 * time.Minute, ready: "False Rejected", created: "False Rejected"},
 		{name: "connection refused: claim removed, CloudUnavailable", caps: uniqueNamesOnly, err: errRefused, requeue: time.Second, ready: "False CloudUnavailable", created: "False Pending"},

@@ -325,7 +325,7 @@ func refusedName(cause error) error {
 	if cloud.Is(cause, cloud.Taken) {
 		return taken(cause)
 	}
-	return reconciler.Stalled(pcapi.ProhibitedReason, external.RecheckRefused, cause)
+	return reconciler.Stalled(pcapi.ProhibitedReason, recheckName(cause), cause)
 }
 
 func foreign(server cloud.Server) error {

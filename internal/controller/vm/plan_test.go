@@ -44,7 +44,7 @@ var (
 )
 
 var (
-	errProhibited = &cloud.Error{Kind: cloud.Prohibited, Op: `check name "web"`, Detail: "not allowed"}
+	errProhibited = &cloud.Error{Kind: cloud.Prohibited, Code: "nameProhibited", Op: `check name "web"`, Detail: "not allowed"}
 	errTaken      = &cloud.Error{Kind: cloud.Taken, Op: `check name "web"`, Detail: "already used"}
 )
 

@@ -38,11 +38,16 @@ func keyOf(vm *pcapi.VM, on string) refusalKey {
 }
 
 func (r refusals) record(vm *pcapi.VM, on string, refusal error) {
-	keep := external.RecheckRefused
-	if cloud.Is(refusal, cloud.Taken) {
-		keep = external.RecheckSoon
+	r.cache.Add(keyOf(vm, on), refusal, recheckName(refusal))
+}
+
+// recheckName returns after how long a name that the cloud refused is checked again. Only the
+// cloud's own code proves that the name is prohibited: others answer 403, too.
+func recheckName(refusal error) time.Duration {
+	if cloud.Is(refusal, cloud.Prohibited) && cloud.CodeOf(refusal) != "" {
+		return external.RecheckRefused
 	}
-	r.cache.Add(keyOf(vm, on), refusal, keep)
+	return external.RecheckSoon
 }
 
 // recall returns the refusal of a Cloud that still stands, nil if there is none.

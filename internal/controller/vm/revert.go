@@ -170,7 +170,7 @@ func (k *kind) revertAgain(ctx context.Context, vm *pcapi.VM, obs *observation) 
 	switch {
 	case cloud.KindOf(err) == "":
 		return err
-	case cloud.Uncertain(err), cloud.Is(err, cloud.Busy, cloud.Throttled, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted):
+	case cloud.Uncertain(err), cloud.Is(err, cloud.Busy, cloud.Forbidden, cloud.Throttled, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted):
 		return k.revertUncertain(vm, err)
 	}
 	return k.revertUnknown(vm, obs)

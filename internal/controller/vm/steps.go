@@ -221,7 +221,7 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	result, err := obs.View.Client.UpdateServer(ctx, id, change)
 	err = explainFlavor(vm, err)
 	switch {
-	case stoppedFor(vm, obs, change) && cloud.Is(err, cloud.Rejected, cloud.Quota, cloud.NoHost, cloud.Unsupported, cloud.NeedsStop, cloud.Misconfigured):
+	case stoppedFor(vm, obs, change) && cloud.Is(err, cloud.Rejected, cloud.Forbidden, cloud.Quota, cloud.NoHost, cloud.Unsupported, cloud.NeedsStop, cloud.Misconfigured):
 		return k.startWithout(vm, cloud.Public(err))
 	case cloud.Is(err, cloud.NeedsStop) && obs.Resource.State == cloud.StateActive:
 		return k.stopToChange(ctx, vm, obs, change, err)

@@ -10,7 +10,6 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -72,12 +71,12 @@ func tagDrift(vm *pcapi.VM, obs *observation) error {
 // tags are sent again when it is time for that.
 func (k *kind) withoutTags(vm *pcapi.VM, obs *observation, outcome error) error {
 	wait, waits := errors.AsType[*reconciler.WaitError](outcome)
-	_, stalls := errors.AsType[*reconciler.StalledError](outcome)
+	stall, stalls := errors.AsType[*reconciler.StalledError](outcome)
 	switch {
 	case waits:
 		k.refusals.recordTags(vm, outcome, wait.After-1) // it is over when the VM comes back
 	case stalls:
-		k.refusals.recordTags(vm, outcome, external.RecheckRefused-1)
+		k.refusals.recordTags(vm, outcome, stall.Recheck-1)
 	default:
 		return outcome
 	}
