@@ -41,7 +41,7 @@ const (
 	workers = 4
 )
 
-// Members that fail are replaced at once; while they keep failing, replacements
+// Members that fail are replaced after firstBackoff; while they keep failing, replacements
 // are delayed more and more.
 const (
 	firstBackoff = 10 * time.Second
@@ -90,6 +90,7 @@ func newKind(c client.Client, recorder events.EventRecorder, opts controller.Opt
 		members: vms.NewForecaster(c, opts.Cluster, opts.Clock),
 		failures: failures{
 			next:    map[types.UID]time.Time{},
+			errors:  map[types.UID]map[types.UID]time.Time{},
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 		},
 	}

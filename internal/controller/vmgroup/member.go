@@ -225,7 +225,12 @@ func readyReason(vm *pcapi.VM) string {
 // failed reports whether a member is to be replaced by another: the cloud reports
 // its server in error, or its name is taken.
 func failed(vm *pcapi.VM) bool {
-	return (exists(vm) && readyReason(vm) == pcapi.ServerErrorReason) || nameless(vm)
+	return inError(vm) || nameless(vm)
+}
+
+// inError reports whether the cloud reports the server of a member in error.
+func inError(vm *pcapi.VM) bool {
+	return exists(vm) && readyReason(vm) == pcapi.ServerErrorReason
 }
 
 // nameless reports whether a member has no server because its name is taken.

@@ -68,8 +68,10 @@ func (c clockFunc) Now() time.Time { return c() }
 
 // failures remembers when members of a group that failed may be replaced again.
 type failures struct {
-	mu      sync.Mutex
-	next    map[types.UID]time.Time
+	mu   sync.Mutex
+	next map[types.UID]time.Time
+	// errors holds since when the servers of members are in error, by group and member.
+	errors  map[types.UID]map[types.UID]time.Time
 	backoff workqueue.TypedRateLimiter[types.UID]
 }
 
@@ -78,6 +80,28 @@ func (f *failures) wait(uid types.UID, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return max(0, f.next[uid].Sub(now))
+}
+
+// observe returns for how long members of a group whose servers are in error may still
+// recover. That counts from when this process saw it first, and while their Cloud answers.
+func (f *failures) observe(group types.UID, obs *observation, now time.Time, grace time.Duration) map[types.UID]time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	since, left := map[types.UID]time.Time{}, map[types.UID]time.Duration{}
+	for _, vm := range obs.members {
+		if !inError(vm) {
+			continue
+		}
+		first, known := f.errors[group][vm.UID]
+		if !known || !obs.reachable {
+			first = now
+		}
+		since[vm.UID], left[vm.UID] = first, max(0, first.Add(grace).Sub(now))
+	}
+	if delete(f.errors, group); len(since) > 0 {
+		f.errors[group] = since
+	}
+	return left
 }
 
 // replaced records that members were replaced because they failed.
@@ -102,5 +126,6 @@ func (f *failures) forget(uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.next, uid)
+	delete(f.errors, uid)
 	f.backoff.Forget(uid)
 }

@@ -105,7 +105,7 @@ func (m *moves) sort(obs *observation) (fresh, old []*pcapi.VM) {
 		case !alive(vm):
 		case vm.Status.State == pcapi.VMStateLost:
 			m.remove = append(m.remove, vm)
-		case failed(vm) && obs.patience == 0:
+		case failed(vm) && obs.until(vm) == 0:
 			m.remove = append(m.remove, vm)
 			m.replaces = true
 		case vm.Labels[pcapi.RevisionLabel] != obs.revision:

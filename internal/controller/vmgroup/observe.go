@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -45,6 +46,13 @@ type observation struct {
 	planned *plannedChanges
 	// patience is the time until failed members may be replaced; 0 if they may be now.
 	patience time.Duration
+	// recovering is the time for which each member whose server is in error may still recover.
+	recovering map[types.UID]time.Duration
+}
+
+// until returns the time until a failed member may be replaced; 0 if it may be now.
+func (obs *observation) until(vm *pcapi.VM) time.Duration {
+	return max(obs.patience, obs.recovering[vm.UID])
 }
 
 // Observe reads the members and what their Cloud can do.
@@ -134,7 +142,18 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 	}
 	obs.reachable = meta.IsStatusConditionTrue(c.Status.Conditions, pcapi.ReadyCondition)
 	obs.step = max(1, c.Spec.UtilizationStep)
+	obs.recovering = k.failures.observe(g.UID, obs, k.clock(), graceOn(c, obs.caps))
 	return nil
+}
+
+// graceOn returns for how long a server must be in error before it is replaced: a state that
+// lasts a moment is not worth a disk. Where no event reports that it has recovered, a listing
+// that begins later does.
+func graceOn(c *pcapi.Cloud, caps cloud.Capabilities) time.Duration {
+	if caps.Has(cloud.Events) {
+		return firstBackoff
+	}
+	return firstBackoff + c.Spec.PollInterval.Duration
 }
 
 // cloudOfOldest returns the Cloud that the oldest member that counts was created on;

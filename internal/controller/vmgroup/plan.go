@@ -3,6 +3,7 @@ package vmgroup
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -51,7 +52,7 @@ func closing(obs *observation) error {
 // enqueue the group, so only the wait for failed members has a duration.
 func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 	c, desired := countOf(obs), ptr.Deref(g.Spec.Replicas, 1)
-	stuck := stuckMember(obs, m)
+	stuck, patience := stuckMember(obs, m), patienceWith(obs)
 	switch {
 	case len(m.protected) > 0 && pcapi.Protected(g):
 		return &reconciler.StalledError{Reason: pcapi.MembersStalledReason, Cause: fmt.Errorf(
@@ -65,9 +66,12 @@ func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 	case stuck != nil:
 		outcome := membersStalled(stuck)
 		if c.failed > 0 {
-			outcome.Recheck = obs.patience
+			outcome.Recheck = patience
 		}
 		return outcome
+	case patience > 0 && obs.patience == 0:
+		return reconciler.Wait(patience, pcapi.MembersNotReadyReason,
+			"the servers of members are in error: members whose servers do not recover soon are replaced")
 	case c.failed > 0 && obs.patience > 0:
 		return reconciler.Wait(obs.patience, pcapi.MembersNotReadyReason,
 			"members fail again and again: they are replaced later and later; their Ready conditions say why")
@@ -79,6 +83,21 @@ func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 		return reconciler.Wait(0, pcapi.MembersNotReadyReason, "%d of %d members are Ready%s", c.ready, desired, waitsFor(obs))
 	}
 	return nil
+}
+
+// patienceWith returns the time until the next failed member may be replaced; 0 if one may be
+// now, or if there is none.
+func patienceWith(obs *observation) time.Duration {
+	least := time.Duration(0)
+	for _, vm := range obs.members {
+		if alive(vm) && failed(vm) && (least == 0 || obs.until(vm) < least) {
+			least = obs.until(vm)
+			if least == 0 {
+				return 0
+			}
+		}
+	}
+	return least
 }
 
 // counts are of the members that are not being deleted, except for leaving.

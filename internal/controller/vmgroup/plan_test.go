@@ -215,6 +215,51 @@ func TestFailuresDelayReplacementsMoreAndMore(t *testing.T) {
 	}
 }
 
+func TestMemberInErrorIsReplacedOnlyIfItsServerDoesNotRecover(t *testing.T) {
+	const grace = 40 * time.Second
+	for name, test := range map[string]struct {
+		// broken reports whether the server is in error after so many seconds.
+		broken func(seconds int) bool
+		// unreachable reports whether the Cloud does not answer then.
+		unreachable func(seconds int) bool
+		want        int // the second in which it is replaced, -1 for never
+	}{
+		"for 8 s: kept":                     {broken: func(s int) bool { return s < 8 }, want: -1},
+		"again and again for 39 s: kept":    {broken: func(s int) bool { return s%40 != 39 }, want: -1},
+		"for good: replaced":                {broken: func(int) bool { return true }, want: 40},
+		"while the Cloud is away: no proof": {broken: func(int) bool { return true }, unreachable: func(s int) bool { return s < 60 }, want: 99},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKind(nil, nil, controller.Options{Clock: func() time.Time { return dawn }})
+			got := -1
+			for s := 0; s < 120 && got < 0; s++ {
+				member := vm("a")
+				if test.broken(s) {
+					broken(member)
+				}
+				obs := observed([]*pcapi.VM{member})
+				obs.reachable = test.unreachable == nil || !test.unreachable(s)
+				obs.recovering = k.failures.observe("group", obs, dawn.Add(time.Duration(s)*time.Second), grace)
+				m := movesFor(groupOfSize(1), obs)
+				if len(m.remove) > 0 {
+					got = s
+				}
+				if wait, ok := errors.AsType[*reconciler.WaitError](outcomeOf(groupOfSize(1), obs, m)); test.broken(s) && got < 0 && (!ok || wait.After <= 0) {
+					t.Errorf("after %d s: the group does not come back to replace it", s)
+				}
+			}
+			if got != test.want {
+				t.Errorf("replaced after %d s, want %d", got, test.want)
+			}
+		})
+	}
+	k := newKind(nil, nil, controller.Options{Clock: func() time.Time { return dawn }})
+	k.failures.observe("group", observed([]*pcapi.VM{vm("a", broken)}), dawn, grace)
+	if k.failures.forget("group"); len(k.failures.errors) != 0 {
+		t.Error("a group that is gone is remembered")
+	}
+}
+
 func TestMemberNameFits(t *testing.T) {
 	for _, name := range []string{"web", "a.b", "a-very-long-name-that-goes-on-and-on-until-it-does-not-fit-any-more"} {
 		t.Run(name, func(t *testing.T) {
