@@ -3,6 +3,7 @@ package gpuinfo
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,17 +16,36 @@ import (
 // node is the part of a Kubernetes node that a choice depends on.
 type node struct {
 	name                      string
+	providerID                string
 	ready, cordoned, deletion bool
 }
 
 func nodeOf(n *corev1.Node) node {
-	is := node{name: n.Name, cordoned: n.Spec.Unschedulable, deletion: !n.DeletionTimestamp.IsZero()}
+	is := node{name: n.Name, providerID: n.Spec.ProviderID, cordoned: n.Spec.Unschedulable, deletion: !n.DeletionTimestamp.IsZero()}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			is.ready = c.Status == corev1.ConditionTrue
 		}
 	}
 	return is
+}
+
+// key is what the servers of a node are looked up by.
+func (n node) key() string {
+	if n.providerID == "" {
+		return n.name
+	}
+	return n.providerID + " " + n.name
+}
+
+// server returns the id of the node's server, as a cloud provider of this scheme has set it:
+// vsphere://ID, openstack:///ID or openstack://REGION/ID. It is empty for all other nodes.
+func (n node) server() (scheme, id string) {
+	scheme, path, _ := strings.Cut(n.providerID, "://")
+	if scheme != "vsphere" && scheme != "openstack" {
+		return "", ""
+	}
+	return scheme, path[strings.LastIndexByte(path, '/')+1:]
 }
 
 // LeanNode drops the parts of a Node that no choice depends on. The cache applies
@@ -35,7 +55,7 @@ func LeanNode(o any) (any, error) {
 	if !ok {
 		return o, nil
 	}
-	lean := &corev1.Node{TypeMeta: n.TypeMeta, Spec: corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable}}
+	lean := &corev1.Node{TypeMeta: n.TypeMeta, Spec: corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable, ProviderID: n.Spec.ProviderID}}
 	lean.Name, lean.UID, lean.ResourceVersion, lean.DeletionTimestamp = n.Name, n.UID, n.ResourceVersion, n.DeletionTimestamp
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -99,7 +119,8 @@ type candidate struct {
 // alone changes, so that the status is not written without need.
 func (o *observation) look(n node, gpuRequired bool, need int64, taken map[string]int64) candidate {
 	c := candidate{node: n.name}
-	servers := o.servers[n.name]
+	servers := o.servers[n.key()]
+	_, id := n.server()
 	if len(servers) == 1 {
 		c.host, c.mhz, c.mb = servers[0].Host, int64(servers[0].CPUUsageMHz), int64(servers[0].MemoryUsageMB)
 	}
@@ -112,6 +133,8 @@ func (o *observation) look(n node, gpuRequired bool, need int64, taken map[strin
 		c.refusal = "the node is cordoned"
 	case !n.ready:
 		c.refusal = "the node is not Ready"
+	case len(servers) == 0 && id != "":
+		c.refusal = "the cloud has no server with the id in the providerID of the node"
 	case len(servers) == 0:
 		c.refusal = "the cloud has no server of this name"
 	case len(servers) > 1:

@@ -23,6 +23,9 @@ func TestLookRefusesNodesThatDoNotSuit(t *testing.T) {
 		"a cordoned node":              {change: nodeIs(1, func(n *node) { n.cordoned = true }), want: "the node is cordoned"},
 		"a node that is not Ready":     {change: nodeIs(1, func(n *node) { n.ready = false }), want: "the node is not Ready"},
 		"a node without a server":      {change: func(s *observation) { s.servers["n1"] = nil }, want: "the cloud has no server of this name"},
+		"a node whose providerID no server has": {change: func(s *observation) {
+			nodeIs(1, func(n *node) { n.providerID = "openstack:///x" })(s)
+		}, want: "the cloud has no server with the id in the providerID of the node"},
 		"a node with two servers of its name": {
 			change: func(s *observation) { s.servers["n1"] = append(s.servers["n1"], cloud.Server{ID: "other", Name: "n1"}) },
 			want:   "the cloud has several servers of this name",
@@ -78,6 +81,7 @@ func TestLeanNodeKeepsWhatAChoiceNeeds(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Node){
 		"ready":              func(*corev1.Node) {},
 		"cordoned":           func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"with a providerID":  func(n *corev1.Node) { n.Spec.ProviderID = "openstack:///1" },
 		"being deleted":      func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} },
 		"unknown":            func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionUnknown },
 		"without conditions": func(n *corev1.Node) { n.Status.Conditions = nil },

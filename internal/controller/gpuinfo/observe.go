@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +89,7 @@ func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation
 	if obs.cloud, err = k.cloudOf(ctx, gpu); err != nil {
 		return controller.AwaitNamespace(err)
 	}
-	_, err = tenancy.Open(ctx, k.client, gpu.Namespace, obs.cloud)
+	c, err := tenancy.Open(ctx, k.client, gpu.Namespace, obs.cloud)
 	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
 		obs.cloudless = true
 		k.forgetCloud(obs.cloud)
@@ -120,7 +121,7 @@ func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation
 	if err := k.observeHosts(ctx, obs, inv); err != nil {
 		return err
 	}
-	if err := k.observeNodes(ctx, obs, inv, view.Snapshot.Revision()); err != nil {
+	if err := k.observeNodes(ctx, obs, inv, view.Snapshot.Revision(), c.Spec.Type); err != nil {
 		return err
 	}
 	return k.observeClaims(ctx, gpu, obs)
@@ -133,7 +134,7 @@ func (k *kind) cloudOf(ctx context.Context, gpu *pcapi.GPUInfo) (string, error) 
 
 // observeNodes looks up the servers of each node, once per revision of the cloud's
 // snapshot.
-func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventory.Inventory, revision uint64) error {
+func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventory.Inventory, revision uint64, api pcapi.CloudType) error {
 	var err error
 	if obs.nodes, err = k.nodes.read(ctx, k.client); err != nil {
 		return err
@@ -141,11 +142,30 @@ func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventor
 	known := k.namedAt(obs.cloud, revision)
 	obs.servers = known.servers
 	for _, n := range obs.nodes {
-		if _, ok := known.servers[n.name]; !ok {
-			known.servers[n.name] = inv.Named(n.name)
+		if _, ok := known.servers[n.key()]; !ok {
+			known.servers[n.key()] = serversOf(n, inv, api)
 		}
 	}
 	return nil
+}
+
+// serversOf returns the servers that may be that of a node: the one that its providerID names,
+// else those with its name in any case, since Nodes have names in lower case. The providerID
+// of a Node in a vCenter has the BIOS UUID, which is the id of its server only if somebody has
+// made both the same.
+func serversOf(n node, inv *inventory.Inventory, api pcapi.CloudType) []cloud.Server {
+	scheme, id := n.server()
+	if id != "" {
+		for _, known := range []string{id, strings.ToLower(id)} {
+			if server, ok := inv.Server(known); ok {
+				return []cloud.Server{server}
+			}
+		}
+		if scheme != "vsphere" || api != pcapi.CloudTypeVSphere {
+			return nil
+		}
+	}
+	return slices.Concat(inv.Named(n.name), inv.NamedAlike(n.name))
 }
 
 // namedAt returns the cache of a Cloud for a revision of its snapshot. The cache of an

@@ -3,6 +3,7 @@ package gpuinfo
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,7 +90,7 @@ func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 		}
 		k.enqueueAll(finderOf(t)).Create(t.Context(), event.CreateEvent{Object: &corev1.Node{}}, immediate{})
 		obs := &observation{cloud: "default"}
-		if err := k.observeNodes(t.Context(), obs, inv, inv.View().Snapshot.Revision()); err != nil {
+		if err := k.observeNodes(t.Context(), obs, inv, inv.View().Snapshot.Revision(), pcapi.CloudTypeREST); err != nil {
 			t.Fatal(err)
 		}
 		if len(obs.nodes) != len(nodes) {
@@ -123,6 +124,46 @@ func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 	}
 }
 
+func TestServerOfNodeIsThatOfItsProviderIDElseOfItsNameInAnyCase(t *testing.T) {
+	const id, other = "6f0f2c1e-4f0e-5d0a-9a57-0c6f0a1f7b11", "0b5c1c9e-1111-4222-8333-444455556666"
+	inv := inventory.New(func() time.Time { return noon }, "cluster").Cloud("default")
+	c := cloudfake.New(cloudfake.Options{})
+	c.AddServers(cloud.Server{ID: id, Name: "some-vm"}, cloud.Server{ID: other, Name: "GPU-7.example.com"},
+		cloud.Server{ID: "s1", Name: "twice"}, cloud.Server{ID: "s2", Name: "Twice"})
+	snap, err := inventory.List(t.Context(), c, func() time.Time { return noon })
+	if err != nil {
+		t.Fatal(err)
+	}
+	inv.Publish(snap)
+	for name, test := range map[string]struct {
+		node, providerID string
+		api              pcapi.CloudType
+		want             []string
+	}{
+		"vsphere":                 {node: "n", providerID: "vsphere://" + id, want: []string{id}},
+		"vsphere in upper case":   {node: "n", providerID: "vsphere://" + strings.ToUpper(id), want: []string{id}},
+		"openstack":               {node: "n", providerID: "openstack:///" + id, want: []string{id}},
+		"openstack with a region": {node: "n", providerID: "openstack://region-1/" + id, want: []string{id}},
+		"its name is that of another server: its id": {node: "gpu-7.example.com", providerID: "openstack:///" + id, want: []string{id}},
+		"an id of another cloud: none":               {node: "gpu-7.example.com", providerID: "openstack:///" + strings.Repeat("0", 36)},
+		"an id of another vCenter, REST: none":       {node: "gpu-7.example.com", providerID: "vsphere://" + strings.Repeat("0", 36)},
+		"the BIOS UUID in a vCenter: its name":       {node: "gpu-7.example.com", providerID: "vsphere://" + strings.Repeat("0", 36), api: pcapi.CloudTypeVSphere, want: []string{other}},
+		"another scheme: its name":                   {node: "gpu-7.example.com", providerID: "k3s://gpu-7", want: []string{other}},
+		"no providerID: its name in any case":        {node: "gpu-7.example.com", want: []string{other}},
+		"two servers with names that are alike":      {node: "twice", want: []string{"s1", "s2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, s := range serversOf(node{name: test.node, providerID: test.providerID}, inv, test.api) {
+				got = append(got, s.ID)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("servers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestNodesAreReadAgainWhenOneHasChanged(t *testing.T) {
 	nodes := []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}
 	for name, change := range map[string]func(handler.EventHandler){
@@ -152,7 +193,7 @@ func TestServersByNodeAreForgottenWithTheirCloud(t *testing.T) {
 	s := &reader{nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}}
 	k := &kind{client: s, named: map[string]named{}}
 	inv := inventory.New(func() time.Time { return noon }, "cluster").Cloud("gone")
-	if err := k.observeNodes(t.Context(), &observation{cloud: "gone"}, inv, 1); err != nil || len(k.named) != 1 {
+	if err := k.observeNodes(t.Context(), &observation{cloud: "gone"}, inv, 1, pcapi.CloudTypeREST); err != nil || len(k.named) != 1 {
 		t.Fatalf("%d Clouds are cached, %v; want 1", len(k.named), err)
 	}
 	k.forgetLostClouds().Delete(t.Context(), event.DeleteEvent{Object: &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}}, nil)
