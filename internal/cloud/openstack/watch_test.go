@@ -99,7 +99,7 @@ func watchFor(t *testing.T, n *nova, listings int) ([]reported, error) {
 	t.Helper()
 	c := n.client()
 	c.pace = quick
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	last := n.answers["GET compute/servers/detail"]
 	n.handle("GET compute/servers/detail", func(w http.ResponseWriter, r *http.Request) {

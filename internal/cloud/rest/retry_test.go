@@ -135,10 +135,28 @@ func TestTriesShareOneTimeout(t *testing.T) {
 	})
 }
 
+// expiring is a context whose deadline is over once done is closed.
+type expiring struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e *expiring) Done() <-chan struct{} { return e.done }
+
+func (e *expiring) Err() error {
+	select {
+	case <-e.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 func TestEndOfContextEndsCall(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
+	release, reached := make(chan struct{}), make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		reached <- struct{}{}
 		<-release
 	}))
 	t.Cleanup(server.Close)
@@ -148,8 +166,11 @@ func TestEndOfContextEndsCall(t *testing.T) {
 		"get":    {Kind: cloud.Unavailable},
 	} {
 		t.Run(verb, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
+			ctx := &expiring{Context: t.Context(), done: make(chan struct{})}
+			go func() {
+				<-reached
+				close(ctx.done)
+			}()
 			err := verbs[verb](ctx, newClient(t, server.URL).withCapabilities())
 			wantOutcome(t, err, want)
 			if want := "no time left for an answer"; !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": "+want) {

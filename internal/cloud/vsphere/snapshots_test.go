@@ -28,13 +28,30 @@ func snapshotted(t *testing.T) (*vcenter, cloud.Snapshotter, string) {
 	}
 }
 
+// untilSnapshot returns a context that ends once a VM has a snapshot: a call that ends before may
+// have sent nothing.
+func (v *vcenter) untilSnapshot(t *testing.T, name string) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for tick := time.NewTicker(time.Millisecond); v.VM(name).Snapshot == nil; {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx
+}
+
 func TestSnapshotThatTakesLongIsFoundByItsName(t *testing.T) {
 	t.Parallel()
 	v, c, server := snapshotted(t)
 	release := v.Front.HoldTasks()
 	req := cloud.CreateSnapshot{ServerID: server, Name: "ns-snap-0123456789ab", Memory: true, Quiesce: time.Second}
-	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
+	short := v.untilSnapshot(t, "web")
 	if _, err := c.CreateSnapshot(short, req); !cloud.Uncertain(err) {
 		t.Errorf("CreateSnapshot while the task runs: %v, want an error with Uncertain set", err)
 	}
@@ -56,8 +73,7 @@ func TestListingWhileASnapshotIsTakenProvesNothing(t *testing.T) {
 	t.Parallel()
 	v, c, server := snapshotted(t)
 	release := v.Front.HoldTasks()
-	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
+	short := v.untilSnapshot(t, "web")
 	if _, err := c.CreateSnapshot(short, cloud.CreateSnapshot{ServerID: server, Name: "first"}); !cloud.Uncertain(err) {
 		t.Errorf("CreateSnapshot while the task runs: %v, want an error with Uncertain set", err)
 	}

@@ -40,7 +40,7 @@ func newWatchedWorld(t *testing.T, c *pcapi.Cloud, servers []cloud.Server, objec
 // eventually waits for what a watch does.
 func (w *world) eventually(what string, met func() bool) {
 	w.t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for tick := time.NewTicker(5 * time.Millisecond); !met(); {
 		select {
 		case <-tick.C:
