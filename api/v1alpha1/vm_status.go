@@ -82,6 +82,12 @@ type VMStatus struct {
 	// +optional
 	ShutdownRequestedTime *metav1.Time `json:"shutdownRequestedTime,omitempty"`
 
+	// stoppedTime is when the operator began to stop a VM whose powerState is Unmanaged, for a
+	// change or a restart. It starts the VM after that. Absent once the VM runs again.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Stopped Time"
+	// +optional
+	StoppedTime *metav1.Time `json:"stoppedTime,omitempty"`
+
 	// lastRestart is what became of the last restart whose time has come. Absent if there
 	// was none.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last Restart"

@@ -156,12 +156,15 @@ type VMSpec struct {
 	// +optional
 	Tags VMTags `json:"tags,omitempty"`
 
-	// powerState is whether the VM runs: On, Off or Suspended. The cloud keeps the memory
+	// powerState is whether the VM runs: On, Off, Suspended or Unmanaged. The cloud keeps the memory
 	// of a VM that is Suspended, with which it resumes when this is On. A VM that is off or
 	// does not exist yet is started before it is suspended, and one that is suspended is
 	// resumed before it is stopped. On a cloud without the capability suspend, Suspended
-	// is Unsupported and nothing is sent. Defaults to On. Can be changed at any time.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power State",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:On","urn:alm:descriptor:com.tectonic.ui:select:Off","urn:alm:descriptor:com.tectonic.ui:select:Suspended"}
+	// is Unsupported and nothing is sent. Unmanaged leaves the power state to the owner of the
+	// guest: the VM is created running, is Ready whether it runs or not, and is stopped only
+	// for a change that updatePolicy allows or for nextRestartTime, and started after that.
+	// Defaults to On. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power State",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:On","urn:alm:descriptor:com.tectonic.ui:select:Off","urn:alm:descriptor:com.tectonic.ui:select:Suspended","urn:alm:descriptor:com.tectonic.ui:select:Unmanaged"}
 	// +kubebuilder:default=On
 	// +optional
 	PowerState PowerState `json:"powerState,omitempty"`

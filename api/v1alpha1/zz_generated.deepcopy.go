@@ -1480,6 +1480,10 @@ func (in *VMStatus) DeepCopyInto(out *VMStatus) {
 		in, out := &in.ShutdownRequestedTime, &out.ShutdownRequestedTime
 		*out = (*in).DeepCopy()
 	}
+	if in.StoppedTime != nil {
+		in, out := &in.StoppedTime, &out.StoppedTime
+		*out = (*in).DeepCopy()
+	}
 	if in.LastRestart != nil {
 		in, out := &in.LastRestart, &out.LastRestart
 		*out = new(VMRestartStatus)

@@ -62,7 +62,8 @@ var expected = expectations{
 		conditions: map[string]string{"Ready": "True/Suspended", "NameChecked": "True", "Created": "True/Created"},
 		status:     map[string]string{"vmId": anyUUID, "state": "Suspended"},
 	},
-	"VM/router": {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
+	"VM/workstation": {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
+	"VM/router":      {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"Network/backend": {
 		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
 		status:     map[string]string{"networkId": anyUUID, "cloud": "default", "attachedVMs": "1"},

@@ -205,7 +205,10 @@ func (t *Tracker) AcceptedShutdown(uid types.UID) time.Time { return t.get(uid).
 // RefusalOf returns why the change that this generation of the spec asks for is refused.
 func (t *Tracker) RefusalOf(uid types.UID, generation int64) (reason string, ok bool) {
 	r := t.get(uid).refusal
-	return r.Reason, r.Generation == generation && r.Reason != ""
+	if r.Generation != generation || r.Reason == "" {
+		return "", false
+	}
+	return r.Reason, true
 }
 
 // Forget drops the record of an object that is gone.

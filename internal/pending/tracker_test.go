@@ -187,7 +187,7 @@ func TestRefusalIsThatOfOneGeneration(t *testing.T) {
 	c.Refuse("a", Refusal{Generation: 2, Reason: "no"})
 	c.Recorded("a")
 	for generation, want := range map[int64]string{1: "", 2: "no", 3: ""} {
-		if reason, ok := c.RefusalOf("a", generation); ok != (want != "") || (ok && reason != want) {
+		if reason, ok := c.RefusalOf("a", generation); ok != (want != "") || reason != want {
 			t.Errorf("generation %d: %q, %v; want %q", generation, reason, ok, want)
 		}
 	}

@@ -28,7 +28,7 @@ const (
 func applySamples(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "apply", "-n", samples, "-f", "config/samples")
-	kubectl(ctx, "wait", "-n", samples, "--for=condition=Ready", "--timeout=120s", "vm/sample", "vm/database", "vm/web", "vm/standby", "vm/asleep", "vm/networked",
+	kubectl(ctx, "wait", "-n", samples, "--for=condition=Ready", "--timeout=120s", "vm/sample", "vm/database", "vm/web", "vm/standby", "vm/asleep", "vm/workstation", "vm/networked",
 		"network.samplecontroller.k8s.io/example-network", "vmgroup/vmgroup-sample", "vmgroup/workers", "vmgroup/databases")
 }
 

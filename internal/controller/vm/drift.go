@@ -16,7 +16,7 @@ func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 	change := sizeChange(vm, server)
 	change.Disks = diskChange(vm, server)
 	change.Labels = tagChange(vm, server)
-	change.PowerState = nextPower(vm.Spec.PowerState, server.State)
+	change.PowerState = nextPower(powerOf(vm), server.State)
 	return change
 }
 
@@ -45,24 +45,27 @@ func resizes(change cloud.UpdateServer) bool {
 	return change.CPU != nil || change.MemoryMiB != nil || change.Flavor != nil || change.Disks != ""
 }
 
+// sizeFirst reports whether the size is to change before the power state: while the server is
+// stopped or, if it is to be suspended, still runs.
+func sizeFirst(change cloud.UpdateServer) bool {
+	return resizes(change) && change.PowerState != nil && !powersOff(change)
+}
+
 // firstChange returns the part of a change that is sent first. Tags are sent alone and
 // before all else, since nothing else is refused with them or has to wait. A server that is
-// to be started gets its size before, unless the cloud refused it: a size that the cloud
-// refuses must not keep the server off. One that is to be stopped gets its disks after. One
-// that is suspended or to be suspended gets nothing else: it keeps the memory that it has.
-func firstChange(obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
-	change = possible(change, obs)
+// to be started or suspended gets its size before, unless the cloud refused it: a size that the
+// cloud refuses must not keep the server from that. One that is to be stopped gets its disks
+// after. One that is suspended gets nothing else: it keeps the memory that it has.
+func firstChange(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
+	change = possible(vm, obs, change)
 	if len(change.Labels) > 0 {
 		return cloud.UpdateServer{Labels: change.Labels}
 	}
-	starts := change.PowerState != nil && *change.PowerState == cloud.PowerOn
 	switch {
-	case change.Suspends(), obs.Resource.State == cloud.StateSuspended:
-		change.CPU, change.MemoryMiB, change.Flavor, change.Disks = nil, nil, nil, ""
+	case change.PowerState == nil || !resizes(change):
 	case powersOff(change): // disks that the cloud refuses must not keep the server on
 		change.Disks = ""
-	case !starts || !resizes(change):
-	case obs.refusal != "":
+	case obs.Resource.State == cloud.StateSuspended, obs.refusal != "":
 		change.CPU, change.MemoryMiB, change.Flavor, change.Disks = nil, nil, nil, ""
 	default:
 		change.PowerState = nil
@@ -94,14 +97,18 @@ func ofChange(left, change cloud.UpdateServer) cloud.UpdateServer {
 }
 
 // possible returns a change without disks and tags that the cloud cannot have, and tags that it
-// refused lately: they keep nothing else from being changed.
-func possible(change cloud.UpdateServer, obs *observation) cloud.UpdateServer {
+// refused lately: they keep nothing else from being changed. A server that is to stay suspended
+// is resumed for a new size, if its guest may even be restarted for it.
+func possible(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
 	caps := obs.Capabilities()
 	if !caps.Has(cloud.WithDisks) {
 		change.Disks = ""
 	}
 	if !caps.Has(cloud.Labels) || obs.untagged != nil {
 		change.Labels = nil
+	}
+	if keepsSuspended(vm, obs, change) != nil && vm.Spec.PowerState == pcapi.PowerSuspended && vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed && obs.refusal == "" {
+		change.PowerState = new(cloud.PowerOn)
 	}
 	return change
 }

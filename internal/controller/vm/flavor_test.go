@@ -94,7 +94,7 @@ func TestFlavorOfASuspendedServerStays(t *testing.T) {
 	obs.Resource = &cloud.Server{State: cloud.StateSuspended}
 	obs.View.Capabilities = withFlavors
 	on := cloud.PowerOn
-	got := firstChange(obs, cloud.UpdateServer{Flavor: new("large"), PowerState: &on})
+	got := firstChange(onRecord(), obs, cloud.UpdateServer{Flavor: new("large"), PowerState: &on})
 	equal(t, "first change", cloud.UpdateServer{PowerState: &on}, got)
 	equal(t, "what is left of it", cloud.UpdateServer{}, ofChange(cloud.UpdateServer{Flavor: new("large")}, got))
 }

@@ -48,11 +48,12 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	case stepUpdate:
 		return foreseeUpdate(vm, obs), true
 	case stepRestart:
+		vm.Status.StoppedTime = new(reconciler.StatusTime(obs.Now))
 		changed(obs, func(s *cloud.Server) { s.State = cloud.StateStopped })
 		return planned(obs, pcapi.PlannedRestart), true
 	case stepRecordRestart:
 		result := pcapi.VMRestarted
-		if restartOf(vm, obs.Now) == restartMissed {
+		if restartOf(vm, obs.Now) == restartMissed || powerOf(vm) == pcapi.PowerUnmanaged {
 			result = pcapi.VMRestartMissed
 		}
 		vm.Status.LastRestart = &pcapi.VMRestartStatus{RequestedTime: reconciler.StatusTime(vm.Spec.NextRestartTime.Time), Result: result}
@@ -131,7 +132,7 @@ func describeCreate(vm *pcapi.VM, req cloud.CreateServer) (parts []string) {
 
 // foreseeUpdate models the change that is sent first, as the step update makes it.
 func foreseeUpdate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
-	before, change := *obs.Resource, firstChange(obs, difference(vm, *obs.Resource))
+	before, change := *obs.Resource, firstChange(vm, obs, difference(vm, *obs.Resource))
 	if powersOff(change) && asksGuest(vm, obs.Capabilities()) { // which is a call of its own
 		change = cloud.UpdateServer{PowerState: change.PowerState}
 	}

@@ -194,9 +194,9 @@ func replaced(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
 
 // planChanges plans for a server that may be changed.
 func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) plan {
-	change = possible(change, obs)
+	change = possible(vm, obs, change)
 	p, whole := k.planRestart(vm, obs)
-	refused, keeps := unchangeable(vm, change, obs.Capabilities()), keepsSuspended(*obs.Resource, change)
+	refused, keeps := unchangeable(vm, change, obs.Capabilities()), keepsSuspended(vm, obs, change)
 	rest := cmp.Or(diskDrift(vm, *obs.Resource, obs.Capabilities()), tagDrift(vm, obs), obs.unclassed)
 	switch {
 	case whole && refused != nil: // with such a change, the server could not be started again

@@ -188,7 +188,7 @@ func checkPower(vm *pcapi.VM, obs *observation, steps []string, _ error) error {
 	if !slices.Contains(steps, stepUpdate) {
 		return nil
 	}
-	change := firstChange(obs, difference(vm, *obs.Resource))
+	change := firstChange(vm, obs, difference(vm, *obs.Resource))
 	switch caps := obs.Capabilities(); {
 	case change.Empty():
 		return errors.New("the plan changes nothing")

@@ -46,12 +46,15 @@ func shutdownRequested(vm *pcapi.VM, now time.Time) *metav1.Time {
 // stopWanted reports whether a server that runs is to be stopped.
 func stopWanted(vm *pcapi.VM, server cloud.Server, now time.Time) bool {
 	change := difference(vm, server)
-	return powersOff(change) || restartOf(vm, now) == restartDue || resizes(change) && !change.Suspends() && vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed
+	return powersOff(change) || restartOf(vm, now) == restartDue || resizes(change) && vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed
 }
 
 // stop stops the server before a change of its size, or for a restart. It returns nil once
 // the cloud has accepted that.
 func (k *kind) stop(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	if err := k.recordStop(ctx, vm); err != nil {
+		return err
+	}
 	if asked, outcome := k.shutDown(ctx, vm, obs); asked {
 		return outcome
 	}

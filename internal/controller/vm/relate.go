@@ -77,12 +77,12 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 }
 
 // observeRefusal finds out whether the cloud refused the size that the spec asks for
-// while the server was stopped for it, or its tags.
+// while the server was to be started or suspended, or its tags.
 func (k *kind) observeRefusal(vm *pcapi.VM, obs *observation) {
 	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate {
 		k.Tracker.AcceptShutdown(vm.UID, time.Time{})
 	}
-	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && !obs.NeedsStop() && obs.Resource != nil && stoppedFor(vm, obs, difference(vm, *obs.Resource)) {
+	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && !obs.NeedsStop() && obs.Resource != nil && sizeFirst(difference(vm, *obs.Resource)) {
 		k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
 	}
 	obs.refusal, _ = k.Tracker.RefusalOf(vm.UID, vm.Generation)

@@ -55,7 +55,7 @@ func restartOf(vm *pcapi.VM, now time.Time) restart {
 func (k *kind) planRestart(vm *pcapi.VM, obs *observation) (p plan, whole bool) {
 	due, server := restartOf(vm, obs.Now), obs.Resource
 	switch {
-	case due == restartMissed:
+	case due == restartMissed, due == restartDue && powerOf(vm) == pcapi.PowerUnmanaged && server.State != cloud.StateActive: // it is not started
 		return k.Do(k.stepRecordRestart(pcapi.VMRestartMissed)), false
 	case due != restartDue, server.State == cloud.StateSuspended: // it is resumed first
 		return plan{}, false
@@ -84,7 +84,7 @@ func (k *kind) stepRecordRestart(result pcapi.VMRestartResult) step {
 		log.FromContext(ctx).Info("restart handled", "requestedTime", at.UTC().Format(time.RFC3339), "result", result)
 		if result == pcapi.VMRestartMissed {
 			k.recorder.Eventf(vm, nil, corev1.EventTypeWarning, pcapi.RestartMissedReason, stepRestart,
-				"the restart of %s was missed: it had not begun an hour later, or the VM is to be off or suspended; set spec.nextRestartTime to another time", at.UTC().Format(time.RFC3339))
+				"the restart of %s was missed: it had not begun an hour later, or the VM was off or suspended; set spec.nextRestartTime to another time", at.UTC().Format(time.RFC3339))
 		}
 		return nil
 	})

@@ -33,6 +33,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if server := obs.Resource; obs.Gone || server != nil && !stopWanted(vm, *server, obs.Now) {
 		vm.Status.ShutdownRequestedTime = nil
 	}
+	reportStop(vm, obs)
 	reportRevert(vm)
 	reportOperation(vm, obs)
 	reportName(vm, obs)

@@ -209,20 +209,25 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 // update changes what differs from the spec.
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	whole, id := difference(vm, *obs.Resource), obs.Resource.ID
-	change := firstChange(obs, whole)
+	change := firstChange(vm, obs, whole)
 	if powersOff(change) {
 		if asked, outcome := k.shutDown(ctx, vm, obs); asked {
 			return cmp.Or(outcome, furtherChange(vm, obs))
 		}
 	}
+	first := sizeFirst(whole) && resizes(change)
 	if obs.NeedsStop() && resizes(change) && obs.Resource.State == cloud.StateActive {
+		if first && !mayStop(vm, obs) {
+			return k.withoutSize(vm, cloud.Public(obs.Fault))
+		}
 		return k.stopToChange(ctx, vm, obs, change, obs.Fault)
 	}
 	result, err := obs.View.Client.UpdateServer(ctx, id, change)
 	err = explainFlavor(vm, err)
 	switch {
-	case stoppedFor(vm, obs, change) && cloud.Is(err, cloud.Rejected, cloud.Forbidden, cloud.Quota, cloud.NoHost, cloud.Unsupported, cloud.NeedsStop, cloud.Misconfigured):
-		return k.startWithout(vm, cloud.Public(err))
+	case first && cloud.Is(err, cloud.Rejected, cloud.Forbidden, cloud.Quota, cloud.NoHost, cloud.Unsupported, cloud.Misconfigured),
+		first && cloud.Is(err, cloud.NeedsStop) && !mayStop(vm, obs):
+		return k.withoutSize(vm, cloud.Public(err))
 	case cloud.Is(err, cloud.NeedsStop) && obs.Resource.State == cloud.StateActive:
 		return k.stopToChange(ctx, vm, obs, change, err)
 	case err != nil && len(change.Labels) > 0:
@@ -241,9 +246,9 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 	if result.Operation != "" {
 		return k.updating(vm, obs, result.Operation, repeated)
 	}
-	further := possible(difference(vm, result.Server), obs)
+	further := possible(vm, obs, difference(vm, result.Server))
 	left := ofChange(further, change)
-	shown, starts := left.Empty(), change.PowerState == nil && whole.PowerState != nil
+	shown, first := left.Empty(), sizeFirst(whole) && resizes(change)
 	if !repeated || !shown {
 		k.Remember(vm, obs, result.Server, false)
 	}
@@ -251,14 +256,14 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 		return err
 	}
 	switch {
-	case repeated && !shown && stoppedFor(vm, obs, change):
-		return k.startWithout(vm, errIgnored)
+	case repeated && !shown && first:
+		return k.withoutSize(vm, errIgnored)
 	case (repeated || !shown) && len(change.Labels) > 0:
 		return k.withoutTags(vm, obs, k.NotApplied(vm, &obs.Observation, id))
 	case repeated || !shown:
 		return k.NotApplied(vm, &obs.Observation, id)
-	case starts:
-		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s has its new size and is being started", id)
+	case first:
+		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s has its new size, and its power state follows", id)
 	}
 	k.Backoff.Forget(vm.UID)
 	return furtherChange(vm, obs)
@@ -266,7 +271,7 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 
 // furtherChange returns the outcome of a change after which others follow; nil if none do.
 func furtherChange(vm *pcapi.VM, obs *observation) error {
-	if possible(difference(vm, *obs.Resource), obs).Empty() {
+	if possible(vm, obs, difference(vm, *obs.Resource)).Empty() {
 		return nil
 	}
 	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is changed further", obs.Resource.ID)
@@ -275,10 +280,14 @@ func furtherChange(vm *pcapi.VM, obs *observation) error {
 // errIgnored is why a size is not tried again that the cloud accepted and did not set.
 var errIgnored = errors.New("the cloud accepts the new size and does not set it")
 
-// startWithout has a stopped server started without the size that the cloud refuses.
-func (k *kind) startWithout(vm *pcapi.VM, cause error) error {
+// withoutSize has a server started or suspended without the size that the cloud refuses.
+func (k *kind) withoutSize(vm *pcapi.VM, cause error) error {
 	k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cause.Error()})
-	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "%v; the VM is started with its old size", cause)
+	follows := "started"
+	if vm.Spec.PowerState == pcapi.PowerSuspended {
+		follows = "suspended"
+	}
+	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "%v; the VM is %s with its old size", cause, follows)
 }
 
 // updating waits for the operation of a change, longer each time if the change was
@@ -291,9 +300,9 @@ func (k *kind) updating(vm *pcapi.VM, obs *observation, operation string, repeat
 	return outcome
 }
 
-// stoppedFor reports whether the server is to be started after this change of its size.
-func stoppedFor(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) bool {
-	return resizes(change) && obs.Resource.State == cloud.StateStopped && vm.Spec.PowerState != pcapi.PowerOff
+// mayStop reports whether a server that runs may be stopped for a change of its size.
+func mayStop(vm *pcapi.VM, obs *observation) bool {
+	return obs.Resource.State == cloud.StateActive && obs.Capabilities().Has(cloud.Power) && vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed
 }
 
 // stopToChange stops a server for a change that needs it, if the spec allows that or

@@ -81,7 +81,7 @@ func (k *kind) withoutTags(vm *pcapi.VM, obs *observation, outcome error) error 
 		return outcome
 	}
 	obs.untagged = outcome
-	if possible(difference(vm, *obs.Resource), obs).Empty() {
+	if possible(vm, obs, difference(vm, *obs.Resource)).Empty() {
 		return outcome
 	}
 	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "%v; VM %s is changed otherwise meanwhile", outcome, obs.Resource.ID)

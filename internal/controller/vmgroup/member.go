@@ -155,7 +155,7 @@ func (t template) sizeOnly(vm *pcapi.VM) bool {
 // template. The disks of a member of the current revision are not among them: one that was
 // removed in the cloud would be added again, and be empty.
 func (t template) kept(vm *pcapi.VM) bool {
-	return t.sized(vm) && vm.Spec.PowerState.Runs() && t.match(vm)
+	return t.sized(vm) && isOn(vm) && t.match(vm)
 }
 
 func (t template) sized(vm *pcapi.VM) bool {
@@ -200,9 +200,14 @@ func ready(vm *pcapi.VM) bool {
 	return running(vm) && (vm.Spec.ReadinessProbe == nil || meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.GuestReadyCondition))
 }
 
+// isOn reports whether the spec of a member is as a group wants it: to run.
+func isOn(vm *pcapi.VM) bool {
+	return cmp.Or(vm.Spec.PowerState, pcapi.PowerOn) == pcapi.PowerOn
+}
+
 // running reports whether the status of a member is Ready for the current spec, and it is to run.
 func running(vm *pcapi.VM) bool {
-	return vm.Spec.PowerState.Runs() && vm.Status.ObservedGeneration == vm.Generation && meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition)
+	return isOn(vm) && vm.Status.ObservedGeneration == vm.Generation && meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition)
 }
 
 // available reports whether a member counts as one that is not missing. A new one has to be

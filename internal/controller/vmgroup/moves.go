@@ -110,7 +110,7 @@ func (m *moves) sort(obs *observation) (fresh, old []*pcapi.VM) {
 			m.replaces = true
 		case vm.Labels[pcapi.RevisionLabel] != obs.revision:
 			old = append(old, vm)
-			if !vm.Spec.PowerState.Runs() || !maps.Equal(vm.Spec.Tags, obs.template.Tags) && obs.lacking() == "" {
+			if !isOn(vm) || !maps.Equal(vm.Spec.Tags, obs.template.Tags) && obs.lacking() == "" {
 				m.keep = append(m.keep, vm)
 			}
 		default:
