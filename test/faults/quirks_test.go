@@ -17,6 +17,7 @@ func TestManagerKilledOnCloudsWithQuirks(t *testing.T) {
 
 // By default a few cases run with the same seed each time.
 func TestManagerKilledBesideOtherClientsAndOnCloudsThatReuseIDs(t *testing.T) {
+	t.Parallel()
 	from, slots := uint64(34), make(chan struct{}, maxRuns)
 	if os.Getenv("FAULTS") != "" {
 		from = seed(t)
