@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func fieldsOfCRDs(t testing.TB) []schemaField {
 	}
 	var all []schemaField
 	for _, file := range files {
-		text, err := os.ReadFile(file) //nolint:gosec // a file of this repository
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +81,7 @@ func appendFields(t testing.TB, all []schemaField, kind string, path []string, p
 	}
 	f.rules = cel.NewValidator(structural, false, celconfig.PerCallLimit)
 	all = append(all, f)
-	below := func(name string) []string { return append(path[:len(path):len(path)], name) }
+	below := func(name string) []string { return append(slices.Clip(path), name) }
 	for name, property := range props.Properties {
 		all = appendFields(t, all, kind, below(name), property)
 	}
@@ -116,8 +117,8 @@ var decoder = func() runtime.Decoder {
 // decode decodes an object whose field has a value, as a cache does what the API server stored.
 func (f schemaField) decode(t testing.TB, value any) error {
 	t.Helper()
-	for i := len(f.path) - 1; i >= 0; i-- {
-		switch name := f.path[i]; name {
+	for _, name := range slices.Backward(f.path) {
+		switch name {
 		case "[]":
 			value = []any{value}
 		case "{}":
@@ -241,9 +242,9 @@ func collect(paths map[string]bool, path string, of, wanted reflect.Type) {
 	case of.Kind() == reflect.Map:
 		collect(paths, path+".{}", of.Elem(), wanted)
 	case of.Kind() == reflect.Struct:
-		for i := range of.NumField() {
-			if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); name != "" && name != "-" {
-				collect(paths, path+"."+name, of.Field(i).Type, wanted)
+		for member := range of.Fields() {
+			if name, _, _ := strings.Cut(member.Tag.Get("json"), ","); name != "" && name != "-" {
+				collect(paths, path+"."+name, member.Type, wanted)
 			}
 		}
 	}

@@ -111,6 +111,12 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	if o.Resource != nil && l.reused(obj, obs, *o.Resource) {
 		o.vanish()
 	}
+	return l.askIfUnknown(ctx, obj, obs, id, record)
+}
+
+// askIfUnknown asks the cloud for the resource if what was looked up does not say enough.
+func (l *Lifecycle[T, R, S]) askIfUnknown(ctx context.Context, obj T, obs S, id string, record Record) error {
+	o := obs.External()
 	created, known := l.Tracker.CreatedID(obj.GetUID())
 	switch {
 	case id == "" && !l.OnDemand && l.removed(obj) && o.Proved():

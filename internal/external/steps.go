@@ -315,7 +315,8 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 	case err != nil:
 		return l.Failed(obj, o, err)
 	}
-	if l.read(obj, obs, r); o.Gone {
+	l.read(obj, obs, r)
+	if o.Gone {
 		return nil
 	}
 	if !l.OnDemand && l.kind.Identify(r).State == cloud.StateDeleting {

@@ -7,13 +7,14 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+var testStart = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 
 type fakeReader struct{ kind, version string }
 
@@ -28,43 +29,41 @@ var (
 func TestReadsThatFailAgainMakeTheReplicaUnready(t *testing.T) {
 	for name, err := range map[string]error{"cannot be decoded": errDecode, "the operator lacks the right": errForbidden} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				reads, vms := newFailedReads(time.Now), &fakeReader{kind: "*v1alpha1.VM"}
-				reads.observe(vms, err)
-				if err := reads.check(nil); err != nil {
-					t.Errorf("after one failure: %v", err)
-				}
-				time.Sleep(time.Minute)
-				reads.observe(vms, err)
-				if got := reads.check(nil); got == nil || !strings.Contains(got.Error(), "VM objects cannot be read") || !strings.Contains(got.Error(), err.Error()) {
-					t.Errorf("after two failures: %v", got)
-				}
-				const metric = `# HELP privatecloud_cache_read_failing 1 for each kind that this replica cannot read from the API server, so that no object of it is reconciled.
+			clock := testStart
+			reads, vms := newFailedReads(func() time.Time { return clock }), &fakeReader{kind: "*v1alpha1.VM"}
+			reads.observe(vms, err)
+			if err := reads.check(nil); err != nil {
+				t.Errorf("after one failure: %v", err)
+			}
+			clock = clock.Add(time.Minute)
+			reads.observe(vms, err)
+			if got := reads.check(nil); got == nil || !strings.Contains(got.Error(), "VM objects cannot be read") || !strings.Contains(got.Error(), err.Error()) {
+				t.Errorf("after two failures: %v", got)
+			}
+			const metric = `# HELP privatecloud_cache_read_failing 1 for each kind that this replica cannot read from the API server, so that no object of it is reconciled.
 # TYPE privatecloud_cache_read_failing gauge
 privatecloud_cache_read_failing{kind="VM"} 1
 `
-				if err := testutil.CollectAndCompare(reads, strings.NewReader(metric)); err != nil {
-					t.Error(err)
-				}
-				vms.version = "7" // it was read
-				if err := reads.check(nil); err != nil || testutil.CollectAndCount(reads) != 0 {
-					t.Errorf("after it was read: %v, %d series", err, testutil.CollectAndCount(reads))
-				}
-			})
+			if err := testutil.CollectAndCompare(reads, strings.NewReader(metric)); err != nil {
+				t.Error(err)
+			}
+			vms.version = "7" // it was read
+			if err := reads.check(nil); err != nil || testutil.CollectAndCount(reads) != 0 {
+				t.Errorf("after it was read: %v, %d series", err, testutil.CollectAndCount(reads))
+			}
 		})
 	}
 }
 
 func TestFailureOfAStoppedCacheIsForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reads, vms := newFailedReads(time.Now), &fakeReader{kind: "*v1alpha1.VM", version: "3"}
-		reads.observe(vms, errDecode)
-		reads.observe(vms, errDecode)
-		time.Sleep(readsKept + time.Second)
-		if err := reads.check(nil); err != nil {
-			t.Error(err)
-		}
-	})
+	clock := testStart
+	reads, vms := newFailedReads(func() time.Time { return clock }), &fakeReader{kind: "*v1alpha1.VM", version: "3"}
+	reads.observe(vms, errDecode)
+	reads.observe(vms, errDecode)
+	clock = clock.Add(readsKept + time.Second)
+	if err := reads.check(nil); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAPIServerThatIsAwayMakesNoReplicaUnready(t *testing.T) {

@@ -75,7 +75,7 @@ func TestFolderThatCannotBeReadIsNotEmpty(t *testing.T) {
 	wantError(t, err, cloud.Misconfigured, "may not read spec.vsphere.folder")
 	defer v.Front.AnswerRequests(func(method, body string) (int, string) { // which a read of the VM itself shows
 		if ref := v.VM("hidden").Self.Value; method == "RetrievePropertiesEx" && strings.Contains(body, ">"+ref+"<") {
-			return incomplete(method, ref, "name", noPermission, "")
+			return incomplete(method, ref, "name", noPermission)
 		}
 		return 0, ""
 	})()

@@ -11,12 +11,12 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/vsphere"
 )
 
-// attach attaches a disk to a VM as an administrator does, and returns its file.
-func (v *vcenter) attach(t *testing.T, vm, file string) string {
+// attach attaches a disk to the VM of withDisk as an administrator does, and returns its file.
+func (v *vcenter) attach(t *testing.T, file string) string {
 	t.Helper()
-	path, err := v.AttachDisk(t.Context(), v.VM(vm), file)
+	path, err := v.AttachDisk(t.Context(), v.VM("db"), file)
 	if err != nil {
-		t.Fatalf("attach %q to %s: %v", file, vm, err)
+		t.Fatalf("attach %q: %v", file, err)
 	}
 	return path
 }
@@ -32,7 +32,7 @@ func TestDisksThatOthersAttachedOutliveTheVM(t *testing.T) {
 	c := v.client(t)
 	created := withDisk(t, c)
 	own := v.DiskFiles("db")
-	theirs := []string{v.attach(t, "db", "volumes/a.vmdk"), v.attach(t, "db", "backup/b.vmdk"), v.attach(t, "db", "")}
+	theirs := []string{v.attach(t, "volumes/a.vmdk"), v.attach(t, "backup/b.vmdk"), v.attach(t, "")}
 	result, err := c.DeleteServer(t.Context(), created.ID)
 	if err != nil {
 		t.Fatalf("DeleteServer: %v", err)
@@ -66,11 +66,11 @@ func TestDiskThatIsAttachedWhileOthersAreDetachedOutlivesTheVM(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
 	created := withDisk(t, c)
-	first, second := v.attach(t, "db", "volumes/a.vmdk"), ""
+	first, second := v.attach(t, "volumes/a.vmdk"), ""
 	var changes atomic.Int32
 	v.Front.Rewrite(func(method, body string) string {
 		if method == "ReconfigVM_Task" && changes.Add(1) == 1 {
-			second = v.attach(t, "db", "volumes/b.vmdk")
+			second = v.attach(t, "volumes/b.vmdk")
 		}
 		return body
 	})
@@ -86,7 +86,7 @@ func TestVMOfWhichASnapshotHasADiskOfOthersIsNotDestroyed(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
 	created := withDisk(t, c)
-	file := v.attach(t, "db", "volumes/a.vmdk")
+	file := v.attach(t, "volumes/a.vmdk")
 	snapshot, err := c.CreateSnapshot(t.Context(), cloud.CreateSnapshot{ServerID: created.ID, Name: "before"})
 	if err != nil {
 		t.Fatal(err)

@@ -118,7 +118,7 @@ func TestVMThatTheAccountMayNotReadAnyMoreIsNotGone(t *testing.T) {
 	})
 	restore := v.Front.AnswerRequests(func(method, body string) (int, string) {
 		if method == "RetrievePropertiesEx" && strings.Contains(body, ">"+ref+"<") {
-			return incomplete(method, ref, "name", noPermission, "")
+			return incomplete(method, ref, "name", noPermission)
 		}
 		return 0, ""
 	})

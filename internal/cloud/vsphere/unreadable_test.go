@@ -10,18 +10,14 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/vsphere"
 )
 
-// incomplete returns an answer with one VM that lacks a property because of a fault, and
-// the token of the next page if there is one.
-func incomplete(method, vm, path, fault, token string, props ...string) (status int, body string) {
+// incomplete returns an answer with one VM that lacks a property because of a fault.
+func incomplete(method, vm, path, fault string, props ...string) (status int, body string) {
 	var has strings.Builder
 	for i := 0; i < len(props); i += 2 {
 		fmt.Fprintf(&has, `<propSet><name>%s</name><val xsi:type="xsd:string">%s</val></propSet>`, props[i], props[i+1])
 	}
-	if token != "" {
-		token = "<token>" + token + "</token>"
-	}
-	return http.StatusOK, envelope(fmt.Sprintf(`<%[1]sResponse xmlns="urn:vim25"><returnval>%[2]s<objects><obj type="VirtualMachine">%[3]s</obj>%[4]s<missingSet>`+
-		`<path>%[5]s</path><fault>%[6]s<localizedMessage/></fault></missingSet></objects></returnval></%[1]sResponse>`, method, token, vm, has.String(), path, fault))
+	return http.StatusOK, envelope(fmt.Sprintf(`<%[1]sResponse xmlns="urn:vim25"><returnval><objects><obj type="VirtualMachine">%[2]s</obj>%[3]s<missingSet>`+
+		`<path>%[4]s</path><fault>%[5]s<localizedMessage/></fault></missingSet></objects></returnval></%[1]sResponse>`, method, vm, has.String(), path, fault))
 }
 
 // noPermission, ended and deleted are faults of a property.
@@ -61,7 +57,7 @@ func TestVMThatCannotBeReadIsNotMissingInAListing(t *testing.T) {
 			}
 			defer v.Front.Answer(func(method string) (int, string) {
 				if method == "RetrievePropertiesEx" {
-					return incomplete(method, ref, tc.path, tc.fault, "", tc.props...)
+					return incomplete(method, ref, tc.path, tc.fault, tc.props...)
 				}
 				return 0, ""
 			})()
@@ -102,7 +98,7 @@ func TestSessionThatEndsBetweenPagesProvesNothing(t *testing.T) {
 		if pages > 1 {
 			return 0, "" // the token is not that of the new session; the simulator accepts it
 		}
-		return incomplete(method, v.VM("vm-0").Self.Value, "name", ended, "")
+		return incomplete(method, v.VM("vm-0").Self.Value, "name", ended)
 	})
 	defer restore()
 	next, err := c.ListServers(t.Context(), cloud.ListServers{Limit: 2, Marker: page.Next})

@@ -23,7 +23,7 @@ var (
 	hostname = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)*$`)
 	// numbered matches names that end with a number after a dot, as a version or an address
 	// does. No domain does.
-	numbered = regexp.MustCompile(`\.[0-9]+$`)
+	numbered = regexp.MustCompile(`\.\d+$`)
 )
 
 // isHostname reports whether the name of a VM is one for its guest: cloud-init takes what is

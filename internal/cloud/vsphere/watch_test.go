@@ -152,7 +152,7 @@ func TestChangedVMThatCannotBeReadIsReportedOnceItCan(t *testing.T) {
 	vm := v.VM("db").Self
 	restore := v.Front.Answer(func(method string) (int, string) {
 		if method == "RetrievePropertiesEx" {
-			return incomplete(method, vm.Value, "name", noPermission, "", "config.instanceUuid", created.ID)
+			return incomplete(method, vm.Value, "name", noPermission, "config.instanceUuid", created.ID)
 		}
 		return 0, ""
 	})

@@ -13,9 +13,9 @@ import (
 // network itself, which in IPv6 is an anycast address of all routers, or in IPv4 the broadcast
 // address; nil for any other. Networks with one or two addresses have neither.
 func refusedGateway(net *pcapi.Network) error {
-	within, rangeErr := netip.ParsePrefix(net.Spec.CIDR)
-	gateway, err := netip.ParseAddr(net.Spec.Gateway)
-	if rangeErr != nil || err != nil || within.Addr().BitLen()-within.Bits() <= 1 {
+	within, _ := netip.ParsePrefix(net.Spec.CIDR)
+	gateway, _ := netip.ParseAddr(net.Spec.Gateway)
+	if !within.IsValid() || !gateway.IsValid() || within.Addr().BitLen()-within.Bits() <= 1 {
 		return nil
 	}
 	what := ""

@@ -28,11 +28,11 @@ func (h *harness) reconcileVM(name string) {
 	}
 }
 
-// vmNamed returns a VM, nil if it is gone.
-func (h *harness) vmNamed(name string) *pcapi.VM {
+// other returns VM b, nil if it is gone.
+func (h *harness) other() *pcapi.VM {
 	h.t.Helper()
 	vm := &pcapi.VM{}
-	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, vm)
+	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "b"}, vm)
 	if client.IgnoreNotFound(err) != nil {
 		h.t.Fatal(err)
 	}
@@ -72,16 +72,16 @@ func TestIDThatIsGivenToAnotherVMBeforeTheDeletionIsAnswered(t *testing.T) {
 					h.later(time.Minute)
 				}
 				h.wantGone()
-				equal(t, "vmId of the other VM", "s1", h.vmNamed("b").Status.VMID)
-				equal(t, "Ready of the other VM", "True Running", readyOf(h.vmNamed("b")))
-				if err := h.client.Delete(t.Context(), h.vmNamed("b")); err != nil {
+				equal(t, "vmId of the other VM", "s1", h.other().Status.VMID)
+				equal(t, "Ready of the other VM", "True Running", readyOf(h.other()))
+				if err := h.client.Delete(t.Context(), h.other()); err != nil {
 					t.Fatal(err)
 				}
 				for range 3 {
 					h.reconcileVM("b")
 					h.later(time.Minute)
 				}
-				equal(t, "the other VM after its deletion", (*pcapi.VM)(nil), h.vmNamed("b"))
+				equal(t, "the other VM after its deletion", (*pcapi.VM)(nil), h.other())
 				h.wantServers()
 			})
 		}

@@ -156,11 +156,8 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
 	case progress != nil:
 		p.Outcome = progress
-	case server.Name != vm.Spec.VMName && ofAnother(vm, obs, server):
-		p.Outcome = foreign(server)
 	case server.Name != vm.Spec.VMName:
-		p.Outcome = reconciler.Stalled(pcapi.DriftReason, 0, fmt.Errorf(
-			"the VM is named %q in the cloud, not %q, and cannot be renamed from here: rename it in the cloud", server.Name, vm.Spec.VMName))
+		p.Outcome = misnamed(vm, obs, server)
 	case obs.class != nil:
 		p.Steps = append(p.Steps, k.stepTakeClass())
 		p.Outcome = reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is getting the size of VMClass %q", server.ID, obs.class.Name)
@@ -176,6 +173,15 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 		}
 	}
 	return p
+}
+
+// misnamed returns the outcome for a server that has another name than the spec.
+func misnamed(vm *pcapi.VM, obs *observation, server cloud.Server) error {
+	if ofAnother(vm, obs, server) {
+		return foreign(server)
+	}
+	return reconciler.Stalled(pcapi.DriftReason, 0, fmt.Errorf(
+		"the VM is named %q in the cloud, not %q, and cannot be renamed from here: rename it in the cloud", server.Name, vm.Spec.VMName))
 }
 
 // lacksLabels reports whether a server that the VM imported is to get its owner labels: it has none.
@@ -221,16 +227,12 @@ func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateSe
 func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 	keep := keeps(vm)
 	labels, unrecorded := obs.Capabilities().Has(cloud.Labels), vm.Status.VMID == ""
+	if doubt := doubtful(vm, obs); doubt != nil && !keep {
+		return k.End(doubt), true
+	}
 	switch {
-	case !keep && unprovable(vm, obs):
-		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
-			"%w; only its name says on this cloud which server is this VM's, so none is deleted: have the namespace allowed, or set spec.deletionPolicy to Orphan to release this object",
-			obs.Denied))), true
 	case keep && (obs.CloudMissing || (obs.View.Client != nil && !labels)):
 		return k.Do(k.Steps.Release), true
-	case !keep && unrecorded && len(obs.contested) > 0:
-		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
-			"VM %s may be this object's or that of another VM object that has its name or id: delete that object, or set spec.deletionPolicy to Orphan to release this one", obs.contested[0].ID))), true
 	case unrecorded && vm.Spec.Import == nil:
 		return k.planRelease(obs), keep
 	case keep && obs.Displaced != nil:
@@ -246,6 +248,21 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 		return k.End(objection), true
 	}
 	return plan{}, false
+}
+
+// doubtful returns why no server of an earlier create is deleted: nothing proves which one is the VM's.
+// It returns nil otherwise.
+func doubtful(vm *pcapi.VM, obs *observation) error {
+	switch {
+	case unprovable(vm, obs):
+		return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
+			"%w; only its name says on this cloud which server is this VM's, so none is deleted: have the namespace allowed, or set spec.deletionPolicy to Orphan to release this object",
+			obs.Denied))
+	case vm.Status.VMID == "" && len(obs.contested) > 0:
+		return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
+			"VM %s may be this object's or that of another VM object that has its name or id: delete that object, or set spec.deletionPolicy to Orphan to release this one", obs.contested[0].ID))
+	}
+	return nil
 }
 
 // unprovable reports whether a claim in a namespace that may not use the Cloud is all that

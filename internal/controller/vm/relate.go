@@ -25,7 +25,6 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	if !obs.Capabilities().Has(cloud.BulkStatus) && !obs.Capabilities().Has(cloud.NoStatus) {
 		obs.refresh = obs.View.Settings.PollInterval
 	}
-	alive := vm.DeletionTimestamp.IsZero()
 	if err := k.observeGroup(ctx, vm, obs); err != nil {
 		return err
 	}
@@ -42,7 +41,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		}
 	}
 	switch {
-	case obs.Denied != nil && alive:
+	case obs.Denied != nil && vm.DeletionTimestamp.IsZero():
 		return nil
 	case vm.Status.VMID == "" && vm.Spec.Import == nil:
 		obs.nameErr = k.refusals.recall(vm, obs.Cloud)
@@ -55,10 +54,22 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	case obs.Resource == nil:
 		return nil
 	}
+	observeUtilization(ctx, vm, obs)
+	switch {
+	case vm.Status.VMID == "":
+		return k.observeRivals(ctx, vm, obs)
+	case !obs.Capabilities().Has(cloud.Labels):
+		return k.observeSharers(ctx, vm, obs)
+	}
+	return nil
+}
+
+// observeUtilization reads the utilization of the server where the listing does not include it.
+func observeUtilization(ctx context.Context, vm *pcapi.VM, obs *observation) {
 	switch {
 	case obs.refresh == 0:
 		obs.utilizationUnknown = obs.Resource.CPUUtilization == nil
-	case obs.Available() && alive:
+	case obs.Available() && vm.DeletionTimestamp.IsZero():
 		use, _ := obs.Inventory.Utilization(ctx, obs.Resource.ID)
 		obs.refresh = use.Again
 		if use.Known && use.CPUUtilization != nil {
@@ -67,13 +78,6 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 			obs.utilizationUnknown = !use.Pending // else the status may have what an earlier process read
 		}
 	}
-	switch {
-	case vm.Status.VMID == "":
-		return k.observeRivals(ctx, vm, obs)
-	case !obs.Capabilities().Has(cloud.Labels):
-		return k.observeSharers(ctx, vm, obs)
-	}
-	return nil
 }
 
 // observeRefusal finds out whether the cloud refused the size that the spec asks for

@@ -97,13 +97,15 @@ func (s *Server) Identify(vm *simulator.VirtualMachine) {
 	devices := copied(vm.Config.Hardware.Device...)
 	var last *types.VirtualEthernetCard
 	for _, device := range devices {
-		if card, ok := device.(types.BaseVirtualEthernetCard); ok {
-			last = card.GetVirtualEthernetCard()
-			last.MacAddress, last.ExternalId = "", fmt.Sprintf("port-%d", last.Key)
-			s.mu.Lock()
-			s.address(vm.Name, last)
-			s.mu.Unlock()
+		card, ok := device.(types.BaseVirtualEthernetCard)
+		if !ok {
+			continue
 		}
+		last = card.GetVirtualEthernetCard()
+		last.MacAddress, last.ExternalId = "", fmt.Sprintf("port-%d", last.Key)
+		s.mu.Lock()
+		s.address(vm.Name, last)
+		s.mu.Unlock()
 	}
 	last.AddressType = manual
 	s.Change(vm.Self, types.PropertyChange{Name: "config.hardware.device", Val: []types.BaseVirtualDevice(devices)})

@@ -65,8 +65,8 @@ func (s *Server) AttachDisk(ctx context.Context, vm *simulator.VirtualMachine, f
 }
 
 // HasFile reports whether a file exists on its datastore.
-func (s *Server) HasFile(path string) bool {
-	_, err := os.Stat(s.fileOf(path))
+func (s *Server) HasFile(file string) bool {
+	_, err := os.Stat(s.fileOf(file))
 	return err == nil
 }
 

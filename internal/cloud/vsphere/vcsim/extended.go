@@ -89,7 +89,7 @@ func (s *Server) endWaits(all bool) {
 type searchIndex struct{ *simulator.SearchIndex }
 
 // FindAllByUuid returns the VMs with an id in a datacenter, or in all.
-func (s *searchIndex) FindAllByUuid(ctx *simulator.Context, req *types.FindAllByUuid) soap.HasFault {
+func (s *searchIndex) FindAllByUuid(ctx *simulator.Context, req *types.FindAllByUuid) soap.HasFault { //nolint:revive // the method of the API
 	answer := s.SearchIndex.FindAllByUuid(ctx, req)
 	if body, ok := answer.(*methods.FindAllByUuidBody); ok && body.Res != nil && req.Datacenter != nil {
 		body.Res.Returnval = slices.DeleteFunc(body.Res.Returnval, func(ref types.ManagedObjectReference) bool {
