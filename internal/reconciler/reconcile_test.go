@@ -377,6 +377,29 @@ func TestReleasedObjectIsNotPatched(t *testing.T) {
 	}
 }
 
+func TestReleasedObjectThatAnotherFinalizerKeepsIsReportedAsDeleted(t *testing.T) {
+	h := newHarness(t, example(deleted, func(vm *pcapi.VM) {
+		vm.Finalizers = append(vm.Finalizers, "example.com/backup")
+		vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running"}, {Type: pcapi.StalledCondition, Status: metav1.ConditionTrue, Reason: "Blocked"}}
+	}))
+	h.kind.summary = reconciler.Summary{Reason: "Deleted", Message: "it is gone"}
+	h.kind.plan = func() ([]string, error) { return []string{"release"}, nil }
+	h.kind.act = func(ctx context.Context, vm *pcapi.VM, _ string) error {
+		return reconciler.Release(ctx, h.client, vm, finalizer)
+	}
+	equal(t, "result", ctrl.Result{}, h.mustReconcile())
+	h.wantWrites(2)
+	h.wantEvents("Normal Deleted Delete: it is gone")
+	conditions := h.stored().Status.Conditions
+	ready := meta.FindStatusCondition(conditions, pcapi.ReadyCondition)
+	equal(t, "Ready", []string{"False", "Deleted", "it is gone; finalizers of other controllers keep this object"}, []string{string(ready.Status), ready.Reason, ready.Message})
+	if stalled := meta.FindStatusCondition(conditions, pcapi.StalledCondition); stalled != nil {
+		t.Errorf("Stalled is %v", stalled)
+	}
+	h.mustReconcile()
+	h.wantWrites(0)
+}
+
 // TestReleasedObjectIsNotReconciledFromAStaleCache: an event that arrives before
 // the deletion does reads the object with its finalizer.
 func TestReleasedObjectIsNotReconciledFromAStaleCache(t *testing.T) {

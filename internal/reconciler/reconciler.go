@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -204,7 +205,7 @@ func (r *Reconciler[T, S]) reconcile(w *work, obj T) (ctrl.Result, error) {
 	summary := r.Kind.Report(obj, obs, outcome)
 	if r.released(obj) {
 		r.recordRelease(w.ctx, obj, summary)
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.reportReleased(w, before, obj, summary)
 	}
 	return r.finish(w, before, obj, obs, summary, outcome)
 }
@@ -214,6 +215,29 @@ func (r *Reconciler[T, S]) recordRelease(ctx context.Context, obj T, summary Sum
 	r.releases.add(obj.GetUID())
 	log.FromContext(ctx).Info("released the object", "reason", summary.Reason, "message", summary.Message)
 	r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, summary.Reason, "Delete", "%s", summary.Message)
+}
+
+// reportReleased writes the status of a released object that the finalizers of others keep. No
+// reconcile follows that could report what became of it.
+func (r *Reconciler[T, S]) reportReleased(w *work, before, obj T, summary Summary) error {
+	if len(obj.GetFinalizers()) == 0 || isAbandoned(w.effects) {
+		return nil
+	}
+	conditions := obj.GetConditions()
+	setOrRemove(&conditions, pcapi.ReconcilingCondition, nil)
+	setOrRemove(&conditions, pcapi.StalledCondition, nil)
+	meta.SetStatusCondition(&conditions, metav1.Condition{
+		Type: pcapi.ReadyCondition, Status: metav1.ConditionFalse, Reason: summary.Reason,
+		Message: cut(summary.Message+"; finalizers of other controllers keep this object", maxMessage),
+	})
+	setObservedGeneration(obj, conditions)
+	ctx, cancel := w.recording()
+	defer cancel()
+	err := r.patchStatus(ctx, before, obj, true)
+	if _, gone := errors.AsType[*goneError](err); gone {
+		return nil
+	}
+	return err
 }
 
 // conflicted ends a reconcile whose object changed meanwhile. A conflict is also

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/controller"
@@ -190,9 +191,11 @@ func exists(vm *pcapi.VM) bool {
 	return vm.Status.VMID != "" && vm.Status.State != pcapi.VMStateLost
 }
 
-// mayExist reports whether a member may have a server: a claimed one may, too.
+// mayExist reports whether a member may have a server: a claimed one may, too. One that is being
+// deleted has none once the operator has removed its finalizer, whatever else keeps the object.
 func mayExist(vm *pcapi.VM) bool {
-	return vm.Status.State != pcapi.VMStateLost && (vm.Status.VMID != "" || len(vm.Finalizers) > 0)
+	claimed := controllerutil.ContainsFinalizer(vm, pcapi.VMFinalizer)
+	return vm.Status.State != pcapi.VMStateLost && (claimed || vm.Status.VMID != "" && alive(vm))
 }
 
 // ready reports whether a member runs and its guest is ready, if the spec has a probe.
