@@ -78,6 +78,17 @@ func standsStill(reason string) func(*pcapi.VM) {
 	}
 }
 
+// awaits: the member waits until something else changes.
+func awaits(reason string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) {
+		says("False", reason)(vm)
+		vm.Status.Conditions[0].Message = "because"
+	}
+}
+
+// keptByOthers: the operator has released the member, and a finalizer of somebody else keeps it.
+func keptByOthers(vm *pcapi.VM) { vm.Finalizers = []string{"example.com/backup"} }
+
 func protected(vm *pcapi.VM) {
 	if vm.Annotations == nil {
 		vm.Annotations = map[string]string{}

@@ -3,9 +3,12 @@ package vmgroup
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/approval"
@@ -100,14 +103,17 @@ func patienceWith(obs *observation) time.Duration {
 	return least
 }
 
-// counts are of the members that are not being deleted, except for leaving.
+// counts are of the members that are not being deleted, except for leaving: those whose deletion
+// the operator has not finished.
 type counts struct{ existing, ready, updated, outdated, failed, leaving int32 }
 
 func countOf(obs *observation) counts {
 	var c counts
 	for _, vm := range obs.members {
 		if !alive(vm) {
-			c.leaving++
+			if controllerutil.ContainsFinalizer(vm, pcapi.VMFinalizer) {
+				c.leaving++
+			}
 			continue
 		}
 		add := func(n *int32, is bool) {
@@ -125,14 +131,27 @@ func countOf(obs *observation) counts {
 	return c
 }
 
-// waitsFor names the first member of the revision whose server runs and whose guest is not ready.
+// waitsFor names the first member that waits for a reason that lasts, else the first of the revision whose
+// server runs and whose guest is not ready.
 func waitsFor(obs *observation) string {
+	for _, vm := range obs.members {
+		if c := meta.FindStatusCondition(vm.Status.Conditions, pcapi.ReadyCondition); c != nil && alive(vm) && slices.Contains(lastingReasons, c.Reason) {
+			return fmt.Sprintf("; VM %s: %s: %s", vm.Name, c.Reason, c.Message)
+		}
+	}
 	for _, vm := range obs.members {
 		if alive(vm) && running(vm) && !ready(vm) && vm.Labels[pcapi.RevisionLabel] == obs.revision {
 			return fmt.Sprintf("; the guest of VM %s is not ready: see its condition %s", vm.Name, pcapi.GuestReadyCondition)
 		}
 	}
 	return ""
+}
+
+// lastingReasons are the reasons of Ready of VMs that wait until somebody or something else acts, and
+// that are not stalled.
+var lastingReasons = []string{
+	pcapi.QuotaExceededReason, pcapi.UnschedulableReason, pcapi.ClassUnavailableReason, pcapi.NetworkNotReadyReason, pcapi.UserDataUnavailableReason,
+	pcapi.ApprovalRequiredReason, pcapi.SnapshotUnavailableReason, pcapi.AddressInUseReason,
 }
 
 // stuckMember returns the first member that is stalled and that the moves do

@@ -68,10 +68,13 @@ func TestPlan(t *testing.T) {
 		outcome string
 		phase   pcapi.VmGroupPhase
 	}{
-		"in sync":                                           {group: groupOfSize(1), members: list(vm("a")), outcome: "in sync", phase: pcapi.VmGroupRunning},
-		"the finalizer comes first":                         {group: groupOfSize(2), obs: []func(*observation){nowhere}, steps: []string{"Claim", "Create"}, outcome: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: pcapi.VmGroupScaling},
-		"its Cloud is denied":                               {group: groupOfSize(2), members: list(vm("a")), obs: []func(*observation){denied}, outcome: "stalled, CloudUnavailable: not allowed", phase: pcapi.VmGroupError},
-		"too many members":                                  {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{"Remove"}, outcome: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: pcapi.VmGroupScaling},
+		"in sync":                   {group: groupOfSize(1), members: list(vm("a")), outcome: "in sync", phase: pcapi.VmGroupRunning},
+		"the finalizer comes first": {group: groupOfSize(2), obs: []func(*observation){nowhere}, steps: []string{"Claim", "Create"}, outcome: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: pcapi.VmGroupScaling},
+		"its Cloud is denied":       {group: groupOfSize(2), members: list(vm("a")), obs: []func(*observation){denied}, outcome: "stalled, CloudUnavailable: not allowed", phase: pcapi.VmGroupError},
+		"too many members":          {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{"Remove"}, outcome: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: pcapi.VmGroupScaling},
+		"one waits for the quota":   {group: groupOfSize(2), members: list(vm("a"), vm("b", unmade, awaits(pcapi.QuotaExceededReason))), outcome: "waiting, MembersNotReady: 1 of 2 members are Ready; VM b: QuotaExceeded: because", phase: pcapi.VmGroupScaling},
+		"one that was released is kept by somebody else":    {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving, keptByOthers)), outcome: "in sync", phase: pcapi.VmGroupRunning},
+		"one that was released is replaced at once":         {group: groupOfSize(1), members: list(vm("b", leaving, keptByOthers)), steps: []string{"Create"}, outcome: "waiting, Scaling: 0 of 1 members exist, 0 are Ready", phase: pcapi.VmGroupScaling},
 		"one is still being deleted":                        {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving)), outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: pcapi.VmGroupScaling},
 		"one is being built":                                {group: groupOfSize(2), members: list(vm("a"), vm("b", building)), outcome: "waiting, MembersNotReady: 1 of 2 members are Ready", phase: pcapi.VmGroupScaling},
 		"one is stalled":                                    {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade), vm("c", building)), outcome: "stalled, MembersStalled: VM b: because", phase: pcapi.VmGroupError},
