@@ -234,8 +234,8 @@ func wantGone(t *testing.T, f Fixture, what string, err error) {
 // wantProhibited checks that a create ended because its name may not be used.
 func wantProhibited(t *testing.T, f Fixture, what string, err error) {
 	t.Helper()
-	if !f.Codes && cloud.Is(err, cloud.Rejected) {
-		wantKind(t, what, err, cloud.Rejected, false)
+	if !f.Codes && cloud.Is(err, cloud.Rejected, cloud.Forbidden) {
+		wantKind(t, what, err, cloud.KindOf(err), false)
 		return
 	}
 	wantKind(t, what, err, cloud.Prohibited, false)
