@@ -98,7 +98,8 @@ func (f *failures) observe(group types.UID, obs *observation, now time.Time, gra
 		}
 		since[vm.UID], left[vm.UID] = first, max(0, first.Add(grace).Sub(now))
 	}
-	if delete(f.errors, group); len(since) > 0 {
+	delete(f.errors, group)
+	if len(since) > 0 {
 		f.errors[group] = since
 	}
 	return left

@@ -258,7 +258,8 @@ func TestMemberInErrorIsReplacedOnlyIfItsServerDoesNotRecover(t *testing.T) {
 	}
 	k := newKind(nil, nil, controller.Options{Clock: func() time.Time { return dawn }})
 	k.failures.observe("group", observed([]*pcapi.VM{vm("a", broken)}), dawn, grace)
-	if k.failures.forget("group"); len(k.failures.errors) != 0 {
+	k.failures.forget("group")
+	if len(k.failures.errors) != 0 {
 		t.Error("a group that is gone is remembered")
 	}
 }
