@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// userAnnotations are the annotations of this group that mean something.
+// userAnnotations are the annotations of this group that the operator reads.
 var userAnnotations = []string{
 	PausedAnnotation, ReconcileRequestedAtAnnotation, DeletionProtectionAnnotation, AcknowledgeAnnotation, ApprovedPlanAnnotation, DeleteFirstAnnotation,
 	ClaimedNameAnnotation, ClaimedCloudAnnotation, ClaimRenewedAtAnnotation,
@@ -26,21 +26,22 @@ func Protected(o metav1.Object) bool { return switchedOn(o, DeletionProtectionAn
 // DeletedFirst reports whether a member is to be deleted before the others of its group.
 func DeletedFirst(o metav1.Object) bool { return switchedOn(o, DeleteFirstAnnotation) }
 
-// switchedOn reports whether an annotation that is a switch is on: with every value but
-// "false", so that one which is not understood is not ignored.
+// switchedOn reports whether an annotation is on: with every value other than "false", so that
+// a value that the operator does not know, such as "yes", is not ignored.
 func switchedOn(o metav1.Object, key string) bool {
 	value, set := o.GetAnnotations()[key]
 	return set && value != "false"
 }
 
-// UnknownAnnotationReason is the reason of the event about an annotation that means nothing.
+// UnknownAnnotationReason is the reason of the event about an annotation, or a value of one, that
+// the operator does not know.
 const UnknownAnnotationReason = "UnknownAnnotation"
 
 // maxQuoted bounds what is quoted of an annotation, in bytes.
 const maxQuoted = 100
 
-// UnknownAnnotation describes the first annotation of this group with a key or a value that
-// means nothing; empty if there is none.
+// UnknownAnnotation describes the first annotation of this group whose key or value the operator
+// does not know; empty if there is none.
 func UnknownAnnotation(o metav1.Object) string {
 	var texts []string
 	for key, value := range o.GetAnnotations() {

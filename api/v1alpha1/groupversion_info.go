@@ -10,7 +10,7 @@
 //	vm_conditions.go      the conditions and reasons of the two largest kinds
 //	approval.go           plans that wait for an approval
 //	conditions.go         conditions and reasons that all kinds have
-//	annotations.go        which annotations are on, and which mean nothing
+//	annotations.go        which annotations are on, and which are not known
 //	labels.go             labels, annotations and finalizers
 //	refs.go               references to other objects
 //	groupversion_info.go  the group, its version, and the scheme

@@ -17,8 +17,8 @@ const (
 	// a gateway, says that the object does not exist. Only a complete listing that
 	// lacks the object proves it.
 	NotFoundUnproven Kind = "NotFoundUnproven"
-	// Displaced: the object exists where this client changes nothing, such as outside of the
-	// part of the cloud that belongs to the operator. Detail says where it is.
+	// Displaced: the object exists in a place where this client does not change it, such as
+	// outside of the part of the cloud that belongs to the operator. Detail says where it is.
 	Displaced Kind = "Displaced"
 	// Prohibited: the name may not be used.
 	Prohibited Kind = "Prohibited"

@@ -7,7 +7,7 @@ import (
 )
 
 // CanonicalUUID returns a UUID in lower case with dashes, which is how clouds that use UUIDs as
-// ids spell them. It takes what people copy: upper case, braces, no dashes, urn:uuid: before it,
+// ids spell them. It accepts other common forms: upper case, braces, no dashes, urn:uuid: before it,
 // spaces around it. Any other text is returned as it is.
 func CanonicalUUID(text string) string {
 	trimmed := strings.TrimSpace(text)

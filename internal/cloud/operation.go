@@ -10,8 +10,8 @@ type Result struct {
 	// Operation is the id of the operation by which the cloud continues. Empty means
 	// that Server says all: it may be in a transitional state.
 	Operation string
-	// Detached are what the cloud calls the disks that others attached to a server which is
-	// deleted, and that were detached and kept. It is set beside an error, too.
+	// Detached names, as the cloud does, the disks that others attached to a deleted server, and
+	// that were detached and kept. It may be set together with an error.
 	Detached []string
 }
 

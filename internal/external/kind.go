@@ -71,8 +71,8 @@ type Kind[T reconciler.Object, R any, S Observed[R]] interface {
 	// Looked if it searched a listing begun at Horizon or later, and Incomplete if that lacks
 	// resources that the cloud has.
 	Look(ctx context.Context, obj T, obs S, id string) error
-	// Owns reports whether r, which has the id of the object's resource, is that: it has the
-	// owner labels or, where there are none, the name. The cloud may have given the id again.
+	// Owns reports whether r, which has the id of the object's resource, is that resource: it has
+	// the owner labels or, where there are none, the name. The cloud may have given the id again.
 	Owns(obj T, obs S, r R) bool
 	// Get asks the cloud for a resource. It fails with cloud.NotFound only if the cloud
 	// says so itself, and with cloud.NotFoundUnproven if the answer may not be the cloud's.

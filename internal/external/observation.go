@@ -64,8 +64,8 @@ type Observation[R any] struct {
 	// Absent: the cloud answered that the recorded or imported resource does not exist.
 	// Gone: this is proved; see Lifecycle.absenceProved.
 	Absent, Gone bool
-	// Displaced is the outcome for a resource that exists where the operator changes nothing;
-	// nil if that is not known.
+	// Displaced is the outcome for a resource that exists in a place where the operator does not
+	// change it; nil if it is not known to be there.
 	Displaced error
 	// KeptBy names another object whose deletion protection keeps the resource; empty for none.
 	KeptBy string

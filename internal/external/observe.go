@@ -162,8 +162,8 @@ func (l *Lifecycle[T, R, S]) askCreated(ctx context.Context, obj T, obs S, id st
 	return nil
 }
 
-// askCandidate asks the cloud for the resource without a recorded id that a deletion was sent
-// of: it may be gone, and another one may have its id.
+// askCandidate asks the cloud for a resource without a recorded id whose deletion was sent:
+// it may be gone, and another one may have its id.
 func (l *Lifecycle[T, R, S]) askCandidate(ctx context.Context, obj T, obs S) error {
 	o := obs.External()
 	if !o.Available() || o.View.Braked {
@@ -208,7 +208,7 @@ func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, r
 	switch {
 	case displaced && record.ID != "":
 		o.Displaced = l.displaced(obj, err)
-	case notFound(err), displaced: // an import that nobody has allowed learns nothing of it
+	case notFound(err), displaced: // an import must not show where it is
 		o.Absent = true
 		if o.Gone = l.absenceProved(obj, o, err); !o.Gone && !l.OnDemand {
 			o.Inventory.EnqueueAfterListing(l.ref(obj), Latest(o.Horizon, o.Now))
@@ -270,8 +270,8 @@ func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) 
 	return o.Looked && o.SettleTimeLeft == 0 // before, the listing may lag behind the create
 }
 
-// read remembers what a read of the cloud answered of the resource. One that has only its
-// id shows that it is gone.
+// read remembers the answer to a read of the resource. If the answer shows another resource
+// that has got the id, the resource is gone.
 func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
 	switch {
 	case l.reused(obj, obs, r):

@@ -199,8 +199,8 @@ func (l *Lifecycle[T, R, S]) Retried(obj T, reason string, cause error) error {
 }
 
 // retried returns the outcome of a call that was refused for a reason that may pass. A
-// deletion is always sent again: nobody can edit what it asks for. What passes by itself is
-// waited for; else a person must act.
+// deletion is always sent again, since no edit of the spec can correct it. The object is
+// Stalled unless the reason passes by itself.
 func retried(obj client.Object, backoff workqueue.TypedRateLimiter[types.UID], reason string, cause error) error {
 	wait := backoff.When(obj.GetUID())
 	cause = again(cause, wait)
@@ -299,7 +299,7 @@ func unlessComplete[R any](o *Observation[R]) string {
 	return ": " + incomplete(o)
 }
 
-// incomplete says what can be done while listings are incomplete.
+// incomplete returns why a complete listing is not available.
 func incomplete[R any](o *Observation[R]) string {
 	return fmt.Sprintf("the listing of Cloud %q lacks servers that exist, see its condition Conformant", o.Cloud)
 }

@@ -131,10 +131,9 @@ func (l *Lifecycle[T, R, S]) look(_ context.Context, obj T, obs S) error {
 	}
 }
 
-// holdClaim writes a claim that this process has not written, or tried to remove, before another create:
-// its removal may still be on its way, and the write makes that fail. Another manager may be about to
-// send such a create, too, which makes a second resource: only one of them can write the claim, and the other
-// one counts its settle time anew.
+// holdClaim writes the claim again before another create. A removal of the claim that is still under way
+// then fails. If another manager is about to send a create as well, only one of the two can write the claim,
+// and the other one counts its settle time from that renewal, so that it does not make a second resource.
 func (l *Lifecycle[T, R, S]) holdClaim(ctx context.Context, obj T, obs S) error {
 	o := obs.External()
 	held := l.Tracker.Holds(obj.GetUID()) || l.kind.KeepsClaim(obs, nil)

@@ -46,7 +46,7 @@ type Inventory struct {
 
 	snapshot *Snapshot
 	overlay  *overlay
-	// deletions are when deletions of servers were sent lately, by the ids of these.
+	// deletions has when the deletion of a server was last sent, by its id.
 	deletions   map[string]time.Time
 	utilization map[string]utilization
 	// readIntervals are the times between two reads of a utilization, by namespace, where

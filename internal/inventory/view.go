@@ -140,9 +140,9 @@ func (i *Inventory) RecordDeletion(id string) {
 	i.deletions[id] = i.clock()
 }
 
-// Existed reports whether a server that an answer to a create names existed when a listing
-// was begun, which may be nil. It did not if the listing has another server with its id: one
-// with another name, that the cloud created earlier, or whose deletion was sent since.
+// Existed reports whether the server in the answer to a create already existed when a listing
+// was begun; false if the listing is nil. A listed server with the id is a different one if it
+// has another name, if the cloud created it earlier, or if its deletion was sent since.
 func (i *Inventory) Existed(listing *Snapshot, server cloud.Server) bool {
 	if listing == nil {
 		return false
@@ -158,7 +158,7 @@ func (i *Inventory) Existed(listing *Snapshot, server cloud.Server) bool {
 }
 
 // ForgetServer drops what was recorded of a server. It is called when the cloud
-// said that the server is gone. What was created after its deletion was sent has its id.
+// said that the server is gone. A server that has got its id since the deletion was sent is kept.
 func (i *Inventory) ForgetServer(id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

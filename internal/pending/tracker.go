@@ -28,8 +28,8 @@ type record struct {
 	existing string
 	// refused: every create was sent by this process and clearly refused.
 	refused bool
-	// claimed is when the object's claim was first observed by this process, or when another one renewed it, and
-	// renewed is the last renewal that is known.
+	// claimed is when this process first observed the object's claim, or its last renewal by another
+	// process. renewed is the annotation claim-renewed-at of the last renewal that is known.
 	claimed time.Time
 	renewed string
 	// claim is the claim that the object has, as far as this process knows: it wrote or
@@ -272,9 +272,9 @@ func (t *Tracker) Deletes(uid types.UID, made time.Time) {
 	t.update(uid, func(r *record) { r.made = made })
 }
 
-// Reused reports whether a resource with the id of the object's, which is another one by its
-// name or owner, proves that the object's is gone: the cloud said so, or has created the other
-// one later than the one whose deletion was sent.
+// Reused reports whether a resource that has the id of the object's resource, and another name
+// or owner, proves that the object's resource is gone: the cloud said so or showed it being
+// deleted, or the other resource was created, at made, after the one whose deletion was sent.
 func (t *Tracker) Reused(uid types.UID, made time.Time) bool {
 	r := t.get(uid)
 	return r.deleting || !r.removed.IsZero() && !r.made.IsZero() && made.After(r.made)

@@ -35,9 +35,9 @@ func setClaim(obj client.Object, finalizer string, annotations map[string]string
 	return changed
 }
 
-// restoreClaim puts back what somebody removed or changed of the claim that an
-// object must have, as everybody does who replaces whole objects. An object without its
-// finalizer could be deleted and leave its resource in the cloud.
+// restoreClaim puts back what somebody removed or changed of the claim that an object must
+// have, as kubectl replace does. If an object without its finalizer is deleted, its resource
+// may stay in the cloud.
 func (r *Reconciler[T, S]) restoreClaim(w *work, obj T) error {
 	if r.ClaimOf == nil || deleting(obj) {
 		return nil

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// readsKept is how long a failure counts after it was seen last. A reflector tries again
+	// readsKept is how long a failure counts after it was last observed. A reflector tries again
 	// within a minute.
 	readsKept = 2 * time.Minute
 	// maxReadError bounds what is shown of an error, in bytes. It may contain what users wrote.
@@ -26,9 +26,9 @@ const (
 )
 
 // failedReads are the kinds that caches cannot read from the API server: an object cannot be
-// decoded, or the operator lacks the right. Nothing of such a kind is reconciled any more. A
-// failure counts from the second time on, and until the cache has read something newer. An
-// API server that is away is no such failure.
+// decoded, or the operator lacks the right. No object of such a kind is reconciled. A
+// failure counts from the second time on, and until the cache has read a newer version. Errors
+// of an API server that is unavailable do not count.
 type failedReads struct {
 	now func() time.Time
 
@@ -73,7 +73,7 @@ func (f *failedReads) observe(r reader, err error) {
 	}
 }
 
-// forget drops the failures that count no more. The caller holds mu.
+// forget drops the failures that no longer count. The caller holds mu.
 func (f *failedReads) forget() {
 	for r, failure := range f.of {
 		if r.LastSyncResourceVersion() != failure.version || f.now().Sub(failure.last) > readsKept {

@@ -66,7 +66,7 @@ func TestVMOfAGroupThatIsMovedIsNotReplaced(tt *testing.T) {
 	s.Eventually(s.stored(member)).Should(testkit.HaveCondition(pcapi.StalledCondition, metav1.ConditionTrue, pcapi.DriftReason,
 		`"/DC0/vm/archive/`+member.Spec.VMName+`" now, outside of spec.vsphere.folder`))
 	s.Eventually(s.stored(group)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, ""))
-	other := s.vm("other") // what the group does next has been done once this one is there
+	other := s.vm("other") // once it is Ready, the group has reconciled after the move
 	s.ready(other)
 	s.Expect(s.vcenter.Front.Sent("CloneVM_Task")).To(Equal(members+1), "no VM was made in its place")
 	s.Expect(s.vcenter.Front.Sent("Destroy_Task")).To(BeZero())

@@ -53,7 +53,7 @@ type Cloud struct {
 	// create answers with instead of a new one.
 	normalize bool
 	answer    string
-	// alter changes each new server, and altered are the names that those were asked for with, by
+	// alter changes each new server, and altered has the names that were requested for them, by
 	// their ids.
 	alter   func(*cloud.Server)
 	altered map[string]string

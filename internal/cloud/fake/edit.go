@@ -52,8 +52,8 @@ func (c *Cloud) Normalize(normalize bool) {
 	c.normalize = normalize
 }
 
-// Alter changes each server that is created from now on, as a cloud does that chooses names or keeps
-// only some labels. The name that was asked for is taken as long as the server exists.
+// Alter sets a function that changes each new server, for clouds that change names or drop labels.
+// The requested name is taken as long as the server exists.
 func (c *Cloud) Alter(change func(*cloud.Server)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

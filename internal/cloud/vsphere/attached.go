@@ -20,7 +20,7 @@ const (
 )
 
 // keepAttached detaches disks that others attached to a VM, since a vCenter destroys a VM with
-// the files of all disks that are attached. It returns the files, also beside an error.
+// the files of all disks that are attached. It returns the files, also together with an error.
 // Disks that snapshots of the VM have cannot be detached from these.
 func (c *Client) keepAttached(ctx context.Context, op string, at *site, vm entity) (kept []string, err error) {
 	for range detachTries {

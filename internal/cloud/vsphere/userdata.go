@@ -52,8 +52,8 @@ func packed(data []byte) string {
 }
 
 // guestInfo returns the extraConfig that the data source VMware of cloud-init reads in
-// the guest. A clone has that of its template, which may have been made from another VM: what
-// is empty removes it.
+// the guest. A clone inherits the extraConfig of its template, which may have been made from
+// another VM: an empty value removes a key.
 func guestInfo(id string, req cloud.CreateServer) []types.BaseOptionValue {
 	metadata, metadataEncoding, userData, userDataEncoding := "", "", "", ""
 	if len(req.UserData) > 0 {

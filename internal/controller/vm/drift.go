@@ -97,8 +97,8 @@ func ofChange(left, change cloud.UpdateServer) cloud.UpdateServer {
 }
 
 // possible returns a change without disks and tags that the cloud cannot have, and tags that it
-// refused lately: they keep nothing else from being changed. A server that is to stay suspended
-// is resumed for a new size, if its guest may even be restarted for it.
+// refused lately, so that other changes are made. A server that is to stay suspended is resumed
+// for a new size if updatePolicy allows restarts.
 func possible(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
 	caps := obs.Capabilities()
 	if !caps.Has(cloud.WithDisks) {

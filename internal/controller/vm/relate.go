@@ -108,8 +108,8 @@ func (k *kind) observeSharers(ctx context.Context, vm *pcapi.VM, obs *observatio
 	return err
 }
 
-// mayHold reports whether a server that two VMs record may be the other's: by its name it is
-// not vm's alone. The cloud may have given the id of the server of one to that of the other.
+// mayHold reports whether a server whose id two VMs record may be the other's: its name does
+// not show that it is vm's alone. The cloud may have given the id of one server to the other.
 func mayHold(other, vm *pcapi.VM, s cloud.Server) bool {
 	return cloud.AlikeNames(s.Name, nameInCloud(other)) || !cloud.AlikeNames(s.Name, nameInCloud(vm))
 }

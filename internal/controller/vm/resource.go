@@ -58,8 +58,8 @@ type observation struct {
 	// rival is set if another VM has the name or the server, on a cloud where one
 	// excludes the other.
 	rival error
-	// contested are the servers that may be this VM's or that of another one which excludes
-	// it: they are no candidates.
+	// contested are the servers that may be this VM's, or that of another VM that has its name
+	// or records the id of the server. They are not Candidates.
 	contested []cloud.Server
 }
 

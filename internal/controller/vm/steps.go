@@ -280,7 +280,8 @@ func furtherChange(vm *pcapi.VM, obs *observation) error {
 // errIgnored is why a size is not tried again that the cloud accepted and did not set.
 var errIgnored = errors.New("the cloud accepts the new size and does not set it")
 
-// withoutSize has a server started or suspended without the size that the cloud refuses.
+// withoutSize records that the cloud refused the size, so that the server is started or
+// suspended with its old one.
 func (k *kind) withoutSize(vm *pcapi.VM, cause error) error {
 	k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cause.Error()})
 	follows := "started"

@@ -83,7 +83,8 @@ func (f *failures) wait(uid types.UID, now time.Time) time.Duration {
 }
 
 // observe returns for how long members of a group whose servers are in error may still
-// recover. That counts from when this process saw it first, and while their Cloud answers.
+// recover. The time counts from the first observation by this process, and only while their
+// Cloud answers.
 func (f *failures) observe(group types.UID, obs *observation, now time.Time, grace time.Duration) map[types.UID]time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -146,9 +146,9 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 	return nil
 }
 
-// graceOn returns for how long a server must be in error before it is replaced: a state that
-// lasts a moment is not worth a disk. Where no event reports that it has recovered, a listing
-// that begins later does.
+// graceOn returns for how long a server must be in error before it is replaced, since it may
+// recover, and its disks are lost when it is replaced. Where no event reports that it has
+// recovered, a listing that begins later does.
 func graceOn(c *pcapi.Cloud, caps cloud.Capabilities) time.Duration {
 	if caps.Has(cloud.Events) {
 		return firstBackoff

@@ -20,8 +20,8 @@ const (
 	manual   = string(types.VirtualEthernetCardMacTypeManual)
 )
 
-// completeClone makes a request to clone a VM one of which the simulator makes what a vCenter
-// makes: the clone has the extraConfig of its source, and addresses of its own.
+// completeClone adds to a request to clone a VM what a vCenter does and the simulator does not:
+// the clone has the extraConfig of its source, and new addresses.
 func (s *Server) completeClone(ctx *simulator.Context, from *simulator.VirtualMachine, req *types.CloneVM_Task) {
 	var devices object.VirtualDeviceList
 	var extra []types.BaseOptionValue
@@ -91,8 +91,9 @@ func (s *Server) SharedAddresses() []string {
 	return slices.Clone(s.sharedAddresses)
 }
 
-// Identify gives the adapters of a VM addresses that the vCenter assigned, of which the last one
-// was set by somebody, and external ids, as networks of NSX have them.
+// Identify gives the adapters of a VM external ids, as networks of NSX have them, and addresses:
+// that of the last adapter is marked as set by an administrator, the others as assigned by the
+// vCenter.
 func (s *Server) Identify(vm *simulator.VirtualMachine) {
 	devices := copied(vm.Config.Hardware.Device...)
 	var last *types.VirtualEthernetCard
