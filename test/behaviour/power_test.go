@@ -51,11 +51,9 @@ var powerCases = cases{
 			HaveField("Status.CPUUtilization", BeNil()), testkit.HaveCondition("GuestReady", metav1.ConditionFalse, "NotRunning", "its state is Suspended")))
 		t.Expect(f.serverOf(vm)()).To(HaveField("State", mockcloud.StateSuspended))
 
-		edit(t, vm, func(vm *pcapi.VM) {
-			vm.Spec.CPU, vm.Spec.UpdatePolicy = pcapi.Cores(4), pcapi.UpdatePolicyRestartAllowed
-		})
-		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "NeedsRestart", "is suspended", "set spec.powerState to On or Off"))
-		t.Expect(f.serverOf(vm)()).To(HaveField("State", mockcloud.StateSuspended))
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "NeedsRestart", "is suspended", "set spec.powerState to On or Off, or spec.updatePolicy to RestartAllowed"))
+		t.Expect(f.serverOf(vm)()).To(SatisfyAll(HaveField("State", mockcloud.StateSuspended), HaveField("CPU", 2)))
 		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(2) })
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Suspended"))
 
@@ -70,6 +68,23 @@ var powerCases = cases{
 			powers = append(powers, e.Fields...)
 		}
 		t.Expect(powers).To(Equal([]string{"powerState", "powerState", "powerState", "powerState", "powerOffMode"}), "suspended, resumed, suspended, resumed, and its guest shut down")
+	},
+
+	"a VM that is suspended waits with another size, and updatePolicy then allows a restart: its server is resumed, resized and suspended again": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{ResizeStopped: true}})
+		vm := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(2) })
+		edit(t, vm, suspend)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Suspended"))
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "NeedsRestart"))
+		edit(t, vm, restartAllowed)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Suspended"))
+		t.Expect(f.serverOf(vm)()).To(SatisfyAll(HaveField("State", mockcloud.StateSuspended), HaveField("CPU", 4)))
+		var changed []string
+		for _, e := range f.Ledger() {
+			changed = append(changed, e.Fields...)
+		}
+		t.Expect(changed).To(Equal([]string{"powerState", "powerState", "powerOffMode", "cpu", "powerState", "powerState"}), "suspended, resumed, its guest shut down, resized, started, suspended")
 	},
 
 	"a VM is created Suspended: its server is created running, suspended, and deleted as it is": func(t *T) {
