@@ -140,6 +140,7 @@ func TestForecastOfAChange(t *testing.T) {
 		"a size, it is off":                 {running(fourCores, poweredOff, shows(pcapi.VMStateStopped)), nil, []string{"{Update web s1 [cpu 2 to 4] }"}, "in sync"},
 		"a size, it is started":             {running(fourCores, shows(pcapi.VMStateStopped)), nil, []string{"{Update web s1 [cpu 2 to 4] }", "{PowerOn web s1 [] }"}, "in sync"},
 		"a size, it stays suspended":        {running(fourCores, suspended, shows(pcapi.VMStateSuspended)), nil, nil, "stalled: NeedsRestart, again in 10m0s"},
+		"a size, it is resumed for it":      {running(fourCores, suspended, restartAllowed, shows(pcapi.VMStateSuspended)), nil, []string{"{Resume web s1 [] }", "{Update web s1 [cpu 2 to 4] Restart}", "{Suspend web s1 [] }"}, "in sync"},
 		"a size, the cloud cannot":          {running(fourCores), world{lacking(cloud.Resize)}, nil, "stalled: Unsupported, again in 10m0s"},
 		"memory":                            {running(func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(4) }), nil, []string{"{Update web s1 [memory 2Gi to 4Gi] Wait}"}, "in sync"},
 		"a class":                           {running(ofClass("large")), nil, []string{"{Update web s1 [cpu 2 to 8 memory 2Gi to 4Gi] Wait}"}, "in sync"},
