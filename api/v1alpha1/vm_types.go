@@ -229,9 +229,9 @@ type VMSpec struct {
 
 	// updatePolicy is RestartAllowed to stop and start a running VM for a change of cpu,
 	// memory or disks that the cloud makes only while it is stopped. With NoRestart such a
-	// change waits until somebody stops the VM. Any change of these of a VM that is
-	// Suspended waits until it is On or Off. Defaults to NoRestart. Can be changed at any
-	// time.
+	// change waits until somebody stops the VM. A VM that is Suspended is resumed for any
+	// change of these with RestartAllowed, and suspended again; with NoRestart the change
+	// waits until it is On or Off. Defaults to NoRestart. Can be changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:NoRestart","urn:alm:descriptor:com.tectonic.ui:select:RestartAllowed"}
 	// +optional
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
