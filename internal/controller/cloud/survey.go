@@ -178,7 +178,8 @@ func countedBefore(c *pcapi.Cloud, vm *pcapi.VM, obs *observation, view inventor
 }
 
 // verify asks the cloud for a sample of the vanished servers, and returns those
-// that exist. It corrects the observation by them. An answer that says nothing
+// that the listing should have shown. It corrects the observation by them. A server that
+// exists elsewhere is neither gone nor missing in the listing. An answer that says nothing
 // about a server counts as if the server is gone.
 func verify(ctx context.Context, from cloud.ServerReader, obs *observation, known int) (existing []string) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
@@ -186,9 +187,11 @@ func verify(ctx context.Context, from cloud.ServerReader, obs *observation, know
 	sample := inventory.Sample(obs.vanished, maxSample)
 	var gone []string
 	for _, id := range sample {
-		if _, err := from.GetServer(ctx, id); err == nil {
+		_, err := from.GetServer(ctx, id)
+		switch {
+		case err == nil:
 			existing = append(existing, id)
-		} else {
+		case !cloud.Is(err, cloud.Displaced):
 			gone = append(gone, id)
 		}
 	}

@@ -232,6 +232,20 @@ func TestBrakeFollowsWhatTheCloudSaysOfTheVanishedServers(t *testing.T) {
 	}
 }
 
+func TestServersThatWereMovedAwayDoNotBrakeAndTheListingIsComplete(t *testing.T) {
+	vms, servers := fleet()
+	f := newCloud(nil, servers...)
+	w := newWorld(t, home(), f, vms...)
+	w.reconcile()
+	f.Hide("v00")
+	f.Hide("v01")
+	f.FailAlways(cloudfake.GetServer, &cloud.Error{Kind: cloud.Displaced, Op: "get server", Detail: "it is a template now"}, false)
+	w.later()
+	equal(t, "braked", false, w.inv.View().Braked)
+	equal(t, "servers asked for", 2, f.Sent(cloudfake.GetServer))
+	w.wantCondition(pcapi.ConformantCondition, "True Readable")
+}
+
 func conditionMessage(w *world, kind string) string {
 	w.t.Helper()
 	for _, c := range w.stored().Status.Conditions {
