@@ -243,7 +243,7 @@ func TestTaskThatCannotBeReadFailsItsCallsAlone(t *testing.T) {
 	_, errs := states(t, c, ids)
 	restore()
 	for _, err := range errs {
-		wantError(t, err, cloud.Rejected, "get operation")
+		wantError(t, err, cloud.Forbidden, "get operation", "lacks a privilege")
 	}
 	done, errs := states(t, c, ids)
 	if err := errors.Join(errs...); err != nil || !done[0].Done || !done[1].Done {

@@ -138,7 +138,7 @@ func TestSearchByUUIDThatFailsProvesNothing(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
 	created := create(t, c, cloud.CreateServer{Name: "db", IdempotencyKey: someKey})
-	for fault, want := range map[string]cloud.Kind{"NoPermission": cloud.Rejected, "HostCommunication": cloud.Unavailable, "": cloud.Unavailable} {
+	for fault, want := range map[string]cloud.Kind{"NoPermission": cloud.Forbidden, "HostCommunication": cloud.Unavailable, "": cloud.Unavailable} {
 		restore := v.Front.Answer(func(method string) (int, string) {
 			switch {
 			case method != "FindAllByUuid":

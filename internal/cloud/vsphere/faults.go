@@ -169,6 +169,9 @@ func meaningOf(fault types.BaseMethodFault) (cloud.Kind, string) {
 	case *types.NotAuthenticated, *types.InvalidLogin:
 		return cloud.Unauthorized, ""
 	case *types.NoPermission:
+		if f.PrivilegeId == "" {
+			return cloud.Forbidden, "the operator's account lacks a privilege, and the vCenter does not say which: the administrator compares its role with docs/vsphere.md"
+		}
 		return cloud.Forbidden, "the operator's account lacks the privilege " + quote(f.PrivilegeId) + ": the administrator adds it to its role"
 	case *types.RestrictedByAdministrator:
 		return cloud.Forbidden, "an administrator of the vCenter has restricted it"

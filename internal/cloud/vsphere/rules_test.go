@@ -205,7 +205,7 @@ func TestMissingPrivilegeIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = follow(t.Context(), c, result.Operation)
-	wantError(t, err, cloud.Rejected, `lacks the privilege "Host.Inventory.EditCluster"`)
+	wantError(t, err, cloud.Forbidden, `lacks the privilege "Host.Inventory.EditCluster"`)
 	if vcsim.Running(v.VM("two")) {
 		t.Error("the VM runs outside of its rule")
 	}
