@@ -95,19 +95,20 @@ func (s *session) connect(ctx context.Context) (*vim25.Client, error) {
 }
 
 // RoundTrip sends a request. If the vCenter answers that the session has ended, which
-// proves that it did nothing, the request is sent once more with another session.
+// proves that it did nothing, the request is sent again with another session.
 func (s *session) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
-	login, err := s.ensure(ctx)
-	if err != nil {
-		return err
+	for try := 1; ; try++ {
+		login, err := s.ensure(ctx)
+		if err != nil {
+			return err
+		}
+		if err = s.try(ctx, req, res); try == maxLooks || !notAuthenticated(err) && !unread(res) {
+			return err
+		}
+		if err := s.renew(ctx, login); err != nil {
+			return err
+		}
 	}
-	if err = s.try(ctx, req, res); !notAuthenticated(err) && !unread(res) {
-		return err
-	}
-	if err := s.renew(ctx, login); err != nil {
-		return err
-	}
-	return s.try(ctx, req, res)
 }
 
 // unread reports whether the properties in an answer are missing because the session
@@ -168,7 +169,7 @@ func (s *session) sure(ctx context.Context, look func() (empty bool, err error))
 	}
 }
 
-// maxLooks bounds how often a result is looked for that is empty.
+// maxLooks bounds how often something is asked for whose answer may be that of an ended session.
 const maxLooks = 3
 
 // exchangeError is a request that failed without a fault that says what happened.

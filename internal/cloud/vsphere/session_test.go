@@ -45,6 +45,38 @@ func TestEndedSessionIsOpenedOnceForAllCalls(t *testing.T) {
 	}
 }
 
+func TestSessionThatEndsAgainBeforeTheAnswerIsOpenedAgain(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "steady"})
+	for name, call := range map[string]func() error{
+		"ListServers": func() error {
+			_, err := c.ListServers(t.Context(), cloud.ListServers{})
+			return err
+		},
+		"GetServer": func() error {
+			_, err := c.GetServer(t.Context(), created.ID)
+			return err
+		},
+	} {
+		before, ends := v.Front.Sent("Login"), 2
+		restore := v.Front.Answer(func(method string) (int, string) {
+			if ends > 0 && (method == "RetrievePropertiesEx" || method == "FindAllByUuid") {
+				ends--
+				if err := v.EndSessions(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			return 0, ""
+		})
+		err := call()
+		restore()
+		if logins := v.Front.Sent("Login") - before; err != nil || logins != 2 {
+			t.Errorf("%s: %v after %d logins, want it answered after 2", name, err, logins)
+		}
+	}
+}
+
 func TestWatchWhoseSessionEndsLeavesNoSession(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)

@@ -34,8 +34,8 @@ func (s *Server) Disconnect() {
 	s.before.Close()
 }
 
-// ExpireSessions ends all sessions but that of Admin at this interval, until stop is
-// called, which returns how many were ended.
+// ExpireSessions ends all sessions but that of Admin again and again, this long after the
+// last time, until stop is called, which returns how many were ended.
 func (s *Server) ExpireSessions(interval time.Duration) (stop func() (int, error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	type result struct {
@@ -44,15 +44,13 @@ func (s *Server) ExpireSessions(interval time.Duration) (stop func() (int, error
 	}
 	done := make(chan result, 1)
 	go func() {
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
 		var all result
 		for all.err == nil {
 			select {
 			case <-ctx.Done():
 				done <- all
 				return
-			case <-ticker.C:
+			case <-time.After(interval):
 				var n int
 				n, all.err = s.endSessions(context.WithoutCancel(ctx))
 				all.ended += n
