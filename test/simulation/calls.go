@@ -146,6 +146,16 @@ func (s *calls) about(id string) bool {
 	return slices.ContainsFunc(slices.Concat(s.open, s.late), func(c *call) bool { return strings.HasSuffix(c.name, " "+id) })
 }
 
+// changingObject reports whether a change of an object of this name, or of what it has in the cloud, is on its
+// way, or its answer back.
+func (s *calls) changingObject(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.open, func(c *call) bool {
+		return c.mutates && (strings.HasSuffix(c.name, "/"+name) || c.name == createPrefix+name)
+	})
+}
+
 // changes returns the requests that change something and are on their way, the oldest first.
 func (s *calls) changes() []*call {
 	s.mu.Lock()

@@ -24,6 +24,7 @@ const (
 	failCall
 	failWork
 	beginOutage
+	hideServer
 	endOutage
 	slowAnswer
 	loseAnswer
@@ -31,12 +32,13 @@ const (
 	neverRequest
 	act
 	byHand
+	rewrite
 	deleteByHand
 	killProcess
 	pauseProcess
 	resumeProcess
 	startNext
-	// What happens to changes: of the cloud, and of objects (failWrite).
+	// What happens to changes: of the cloud, and of objects (failWrite, rewriteInFlight).
 	inFlight
 	failWrite
 	killInFlight
@@ -44,14 +46,21 @@ const (
 	loseCreate
 	delayCreate
 	failCreate
+	rewriteInFlight
+	takeID
 	classes
 )
 
+// extended reports whether only extended profiles have choices of a class.
+func (k class) extended() bool {
+	return k == hideServer || k == rewrite || k == rewriteInFlight || k == takeID
+}
+
 // weights say how often a choice of a class is made, against the others that can be.
 var weights = map[class]int{
-	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 30, failCall: 6, failWork: 4, beginOutage: 2, endOutage: 12, slowAnswer: 4, loseAnswer: 12,
-	lateRequest: 12, neverRequest: 2, act: 6, byHand: 2, deleteByHand: 1, killProcess: 1, pauseProcess: 1, resumeProcess: 4, startNext: 30,
-	failWrite: 6, killInFlight: 4, pauseInFlight: 4, loseCreate: 20, delayCreate: 20, failCreate: 6,
+	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 30, failCall: 6, failWork: 4, beginOutage: 2, hideServer: 2, endOutage: 12, slowAnswer: 4, loseAnswer: 12,
+	lateRequest: 12, neverRequest: 2, act: 6, byHand: 2, rewrite: 2, deleteByHand: 1, killProcess: 1, pauseProcess: 1, resumeProcess: 4, startNext: 30,
+	failWrite: 6, killInFlight: 4, pauseInFlight: 4, loseCreate: 20, delayCreate: 20, failCreate: 6, rewriteInFlight: 4, takeID: 8,
 }
 
 // choice is something that can happen next.
@@ -124,11 +133,16 @@ func (c *call) faults() []fault {
 	case c.creates():
 		return []fault{unavailable, throttled, full}
 	case strings.HasPrefix(about, "get "):
-		all := []fault{unavailable, throttled, gateway}
+		all := []fault{unavailable, throttled}
+		if !c.unknowable() {
+			all = append(all, gateway)
+		}
 		if c.process.world.mayLag(strings.TrimPrefix(about, "get ")) {
 			all = append(all, lagging)
 		}
 		return all
+	case c.mutates && c.unknowable():
+		return []fault{unavailable, throttled, busy}
 	case c.mutates:
 		return []fault{unavailable, throttled, busy, gateway}
 	}
@@ -182,6 +196,18 @@ func (w *world) arrive(c *call) {
 	}
 }
 
+// arriveLate has a request take effect whose sender does not wait for it any more. It reports false if there is
+// none.
+func (w *world) arriveLate(c *call) bool {
+	if !w.calls.take(c) {
+		return false
+	}
+	w.arrivesLate = true
+	c.effect()
+	w.arrivesLate = false
+	return true
+}
+
 // outageChoices returns how calls of the cloud begin to fail one after the other, or that this ends.
 func (w *world) outageChoices() []choice {
 	if w.outage != "" {
@@ -227,13 +253,15 @@ func (w *world) choices() []choice {
 	for _, c := range w.calls.slow() {
 		all = append(all, choice{class: lateRequest, name: "go on: " + c.String(), do: func() { c.slow = false }})
 	}
+	all = append(all, w.strangerChoices()...)
 	all = append(all, w.workFailures()...)
 	all = append(all, w.outageChoices()...)
+	all = append(all, w.listingChoices()...)
 	for _, c := range w.calls.late {
 		if w.profile.tardy() && c.creates() && c.number%2 == 1 && time.Since(c.sentAt) < settleTime {
 			continue // it takes longer than others
 		}
-		all = append(all, choice{class: lateRequest, name: "late " + c.String(), do: func() { w.calls.take(c); c.effect() }, changing: true},
+		all = append(all, choice{class: lateRequest, name: "late " + c.String(), do: func() { w.arriveLate(c) }, changing: true},
 			choice{class: neverRequest, name: "never " + c.String(), do: func() { w.calls.take(c) }, changing: true})
 	}
 	for _, d := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second} {

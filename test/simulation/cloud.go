@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -69,10 +70,14 @@ func (c *cloudClient) CheckName(ctx context.Context, name cloud.Name) error {
 }
 
 func (c *cloudClient) GetServer(ctx context.Context, id string) (cloud.Server, error) {
-	return through(ctx, c, "get "+id, false, func(ctx context.Context) (cloud.Server, error) {
+	server, err := through(ctx, c, "get "+id, false, func(ctx context.Context) (cloud.Server, error) {
 		c.process.world.shown[id] = true
 		return c.model.GetServer(ctx, id)
 	})
+	if err == nil && id == c.process.world.hidden {
+		c.process.found = id
+	}
+	return server, err
 }
 
 func (c *cloudClient) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
@@ -113,6 +118,7 @@ func (c *cloudClient) UpdateServer(ctx context.Context, id string, req cloud.Upd
 func (c *cloudClient) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
 	return through(ctx, c, "delete "+id, true, func(ctx context.Context) (cloud.Result, error) {
 		c.process.world.checkApproved(id, is(pcapi.PlannedDelete))
+		c.process.world.checkDeletion(c, id)
 		return c.model.DeleteServer(ctx, id)
 	})
 }
@@ -190,7 +196,11 @@ func (w *world) create(ctx context.Context, sentAt time.Time, req cloud.CreateSe
 	if tardy && !w.wanted(req.Labels[inventory.UIDLabel]) {
 		return cloud.Result{}, &cloud.Error{Kind: cloud.Unavailable, Op: "create", Detail: "injected: the request is too old"}
 	}
+	before := w.cloud.ServerIDs()
 	result, err := w.cloud.CreateServer(ctx, req)
+	if id := result.Server.ID; err == nil && !slices.Contains(before, id) && w.cloud.HasServer(id) {
+		w.born(id, types.UID(req.IdempotencyKey))
+	}
 	if err == nil && tardy {
 		w.tardy[result.Server.ID] = true
 	}

@@ -19,10 +19,10 @@ const (
 // converge lets time run on without faults, until everything should be as specified.
 func (w *world) converge() {
 	w.outage = ""
+	w.showAll()
 	for _, c := range w.calls.changes() {
-		if w.calls.take(c) {
+		if w.arriveLate(c) {
 			w.trace = append(w.trace, "late "+c.String())
-			c.effect()
 		}
 	}
 	for _, p := range slices.Clone(w.processes) {
@@ -114,9 +114,7 @@ func (w *world) advance(d time.Duration) {
 			if w.profile.tardy() && c.creates() {
 				continue
 			}
-			if w.calls.take(c) {
-				c.effect()
-			} else {
+			if !w.arriveLate(c) {
 				w.arrive(c)
 			}
 		}

@@ -19,8 +19,9 @@ func TestCorpus(t *testing.T) {
 }
 
 func checkRecording(t *testing.T, d defaults, r *corpus.Recording) {
-	decide := &replay{names: r.Trace}
-	w := simulate(t, profileNamed(t, r.Profile), d, decide)
+	decide, p := &replay{names: r.Trace}, profileNamed(t, r.Profile)
+	p.extended = *extended
+	w := simulate(t, p, d, decide)
 	t.Log(w.report())
 	switch {
 	case w.violated() == r.Invariant:

@@ -16,6 +16,9 @@
 //	networks.go    the same for Networks
 //	snapshots.go   the same for VMSnapshots
 //	foreign.go     the same for servers of somebody else
+//	ids.go         the same for ids that are used again
+//	writers.go     the same for objects that users replace
+//	listing.go     servers that a listing leaves out
 //	stop.go        the same for processes that are asked to stop
 //	statistics.go  what was done in all runs
 //	process.go     the operator: its manager, and how it dies

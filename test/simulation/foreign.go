@@ -60,8 +60,11 @@ func (w *world) checkOwner(vm *pcapi.VM) {
 	if w.isForeign(vm.Status.VMID) {
 		w.violate(notTaken, "VM %s has server %s", vm.Name, vm.Status.VMID)
 	}
+	if w.owners[vm.Status.VMID] != "" && !w.ownedBy(vm.Status.VMID, vm) {
+		w.violate(oneOwner, "VM %s has server %s of another VM", vm.Name, vm.Status.VMID)
+	}
 	for _, o := range w.api.all(vmKind) {
-		if other := o.(*pcapi.VM); other.UID != vm.UID && other.Status.VMID == vm.Status.VMID {
+		if other := o.(*pcapi.VM); other.UID != vm.UID && other.Status.VMID == vm.Status.VMID && !w.released(other) {
 			w.violate(oneOwner, "VMs %s and %s have server %s", other.Name, vm.Name, vm.Status.VMID)
 		}
 	}
@@ -271,7 +274,7 @@ func (w *world) administratorChoices() []choice {
 func (w *world) hindered(vm *pcapi.VM) bool {
 	reason := readyReason(vm)
 	switch {
-	case w.isForeign(vm.Status.VMID), w.imported[vm.Status.VMID] && vm.Spec.Import == nil: // the id is another server's now
+	case w.isForeign(vm.Status.VMID) && w.deletedByHand[vm.Status.VMID], w.imported[vm.Status.VMID] && vm.Spec.Import == nil: // the id is another server's now
 		return reason == pcapi.BlockedReason || reason == pcapi.DriftReason
 	case vm.Spec.Import != nil && vm.Status.VMID != "" && !w.cloud.HasServer(vm.Status.VMID):
 		return reason == pcapi.LostReason // the VM that had the server is deleted, and a listing has not shown that yet

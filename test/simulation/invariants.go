@@ -31,13 +31,14 @@ const (
 )
 
 var invariants = []string{
-	oneServer, sameID, goneLast, noLeak, converged, lostStays, lostIsGone, unasked, groupComplete, deletedGone, atRest, approvedFirst, recorded, foreignStays, notTaken, oneOwner,
+	oneServer, sameID, goneLast, noLeak, converged, lostStays, lostIsGone, unasked, groupComplete, deletedGone, atRest, approvedFirst, recorded, keptServer, foreignStays, notTaken, oneOwner,
 	oneNetwork, sameNetworkID, networkGoneLast, noNetworkLeak, networkConverged, waitsForNetwork,
 	oneSnapshot, sameSnapshotID, snapshotGoneLast, noSnapshotLeak, snapshotConverged, revertedOnce,
 }
 
 // checkChange checks a change of an object.
 func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Object) {
+	w.checkBare(before, after)
 	if was, ok := before.(*pcapi.Network); ok {
 		is, _ := after.(*pcapi.Network)
 		w.checkNetworkChange(was, is)
@@ -50,7 +51,7 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 		return
 	}
 	was := before.(*pcapi.VM)
-	if after == nil && (w.profile.capabilities.Has(cloud.Labels) || len(was.Finalizers) > 0) {
+	if after == nil && !w.wasBare(was) && (w.profile.capabilities.Has(cloud.Labels) || len(was.Finalizers) > 0) {
 		w.checked[goneLast]++
 		for _, s := range slices.DeleteFunc(w.serversOf(was), func(s cloud.Server) bool { return w.tardy[s.ID] }) {
 			w.violate(goneLast, "VM %s is removed, and server %s exists", was.Name, s.ID)
@@ -62,7 +63,7 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 	is := after.(*pcapi.VM)
 	if is.Status.State == pcapi.VMStateLost && was.Status.State != pcapi.VMStateLost {
 		w.checked[lostIsGone]++
-		if slices.ContainsFunc(w.servers(), func(s cloud.Server) bool { return s.ID == is.Status.VMID }) {
+		if w.serverExists(is) {
 			w.violate(lostIsGone, "VM %s is Lost, and server %s exists", is.Name, is.Status.VMID)
 		}
 	}
@@ -83,7 +84,7 @@ func (w *world) serversOf(vm *pcapi.VM) []cloud.Server {
 			return s.Labels[inventory.UIDLabel] != string(vm.UID)
 		}
 		if vm.Status.VMID != "" {
-			return s.ID != vm.Status.VMID
+			return !w.ownedBy(s.ID, vm)
 		}
 		return w.imported[s.ID] || !cloud.AlikeNames(s.Name, vm.Spec.VMName)
 	})
@@ -140,7 +141,7 @@ func (w *world) checkConverged() {
 		owner := s.Labels[inventory.UIDLabel]
 		switch {
 		case w.imported[s.ID]: // a VM that imports it may be deleted before it does
-		case w.tardy[s.ID] && !uids[types.UID(owner)]:
+		case w.tardy[s.ID] && !uids[types.UID(owner)], w.forgotten(w.owners[s.ID]):
 		case owner != "" && !uids[types.UID(owner)]:
 			w.violate(noLeak, "server %s (%s) of VM %s", s.ID, s.Name, owner)
 		case owner == "" && !known[s.ID] && !known[s.Name]:

@@ -67,6 +67,9 @@ func (w *world) checkNetworkChange(was, is *pcapi.Network) {
 		}
 		return
 	}
+	if w.wasBare(was) {
+		return
+	}
 	w.checked[networkGoneLast]++
 	for _, made := range w.networksOf(was) {
 		w.violate(networkGoneLast, "Network %s is removed, and network %s exists", was.Name, made.ID)
@@ -99,7 +102,7 @@ func (w *world) checkNetworksConverged() {
 	n := w.network()
 	w.checked[noNetworkLeak]++
 	for _, made := range w.cloud.Networks() {
-		if n == nil || made.ID != n.Status.NetworkID {
+		if (n == nil || made.ID != n.Status.NetworkID) && !w.forgotten(w.claimed[made.Name]) {
 			w.violate(noNetworkLeak, "network %s (%s)", made.ID, made.Name)
 		}
 	}

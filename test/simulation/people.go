@@ -83,7 +83,7 @@ func (w *world) userChoices() []choice {
 			return w.api.update(next)
 		})
 	}
-	return slices.Concat(all, w.networkChoices(), w.snapshotChoices(), w.sharedChoices())
+	return slices.Concat(all, w.networkChoices(), w.snapshotChoices(), w.rewriteChoices(), w.sharedChoices())
 }
 
 func other(state pcapi.PowerState) pcapi.PowerState {

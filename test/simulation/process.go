@@ -80,6 +80,8 @@ type process struct {
 	// dead: it has no effect any more. Paused: it gets no answers, changes and requests, though its
 	// timers run. Starting: its calls are made at once.
 	dead, paused, starting bool
+	// found is the id of the server that a GET has shown to it although the listing leaves it out.
+	found string
 	// history tells apart what processes have seen, in a search.
 	history uint64
 }

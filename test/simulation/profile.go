@@ -17,6 +17,10 @@ type profile struct {
 	// shared: others use the cloud, too, and users want servers that are not theirs. Normalizing: names
 	// become lower case.
 	shared, normalizing bool
+	// recycling: the cloud gives ids again at once, the lowest first, if the profile is extended.
+	recycling bool
+	// extended: faults happen, too, that lead to violations that are known.
+	extended bool
 	// unled: two managers act at the same time, without leader election, and neither stalls.
 	unled bool
 	// lag is how long a listing misses a new server, and a GET may answer 404.
@@ -56,18 +60,18 @@ func (p profile) tardy() bool { return !p.oneServer() && p.capabilities.Has(clou
 // profiles are the clouds that are simulated.
 var profiles = []profile{
 	{name: "all", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Power, cloud.Resize, cloud.Folders, cloud.Networks, cloud.Sizing)},
-	{name: "keys", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), slow: true, lag: lag},
-	{name: "names", capabilities: cloud.NewCapabilities(cloud.Networks, cloud.UniqueNames, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: lag},
-	{name: "labels", capabilities: cloud.NewCapabilities(cloud.Networks, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: lag},
+	{name: "keys", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), slow: true, lag: lag, recycling: true},
+	{name: "names", capabilities: cloud.NewCapabilities(cloud.Networks, cloud.UniqueNames, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: lag, recycling: true},
+	{name: "labels", capabilities: cloud.NewCapabilities(cloud.Networks, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: lag, recycling: true},
 	{name: "two managers", capabilities: cloud.NewCapabilities(cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), unled: true, lag: lag},
-	{name: "core", capabilities: cloud.NewCapabilities(cloud.Power, cloud.Resize, cloud.Sizing)},
-	{name: "exclusive names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Power, cloud.Resize, cloud.Sizing)},
-	{name: "operations", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sizing), operating: true},
+	{name: "core", capabilities: cloud.NewCapabilities(cloud.Power, cloud.Resize, cloud.Sizing), recycling: true},
+	{name: "exclusive names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Power, cloud.Resize, cloud.Sizing), recycling: true},
+	{name: "operations", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sizing), operating: true, recycling: true},
 	{name: "events", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Events, cloud.Power, cloud.Resize, cloud.Sizing), slow: true, lag: lag, poll: time.Minute},
 	{name: "undated events", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels, cloud.Events, cloud.Power, cloud.Resize, cloud.Sizing), undated: true, poll: time.Minute},
 	{name: "snapshots", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Snapshots, cloud.Revert, cloud.Power, cloud.Resize, cloud.Sizing), lag: lag},
 	{name: "snapshots without keys", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels, cloud.Snapshots, cloud.Revert, cloud.Power, cloud.Resize, cloud.Sizing)},
-	{name: "shared", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Power, cloud.Resize, cloud.Sizing), shared: true, lag: lag},
-	{name: "shared core", capabilities: cloud.NewCapabilities(cloud.Power, cloud.Resize, cloud.Sizing), shared: true},
+	{name: "shared", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Power, cloud.Resize, cloud.Sizing), shared: true, lag: lag, recycling: true},
+	{name: "shared core", capabilities: cloud.NewCapabilities(cloud.Power, cloud.Resize, cloud.Sizing), shared: true, recycling: true},
 	{name: "shared exclusive names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Power, cloud.Resize, cloud.Sizing), shared: true, normalizing: true},
 }

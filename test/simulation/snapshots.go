@@ -108,6 +108,9 @@ func (w *world) checkSnapshotChange(was, is *pcapi.VMSnapshot) {
 		}
 		return
 	}
+	if w.wasBare(was) {
+		return
+	}
 	w.checked[snapshotGoneLast]++
 	for _, made := range w.snapshotsOf(was) {
 		w.violate(snapshotGoneLast, "VMSnapshot %s is removed, and snapshot %s exists", was.Name, made.ID)
@@ -141,7 +144,7 @@ func (w *world) checkSnapshotsConverged() {
 	s := w.snapshot()
 	w.checked[noSnapshotLeak]++
 	for _, made := range w.snapshots() {
-		if s == nil || made.ID != s.Status.SnapshotID {
+		if (s == nil || made.ID != s.Status.SnapshotID) && !w.forgotten(w.claimed[made.Name]) {
 			w.violate(noSnapshotLeak, "snapshot %s (%s)", made.ID, made.Name)
 		}
 	}

@@ -63,6 +63,21 @@ type world struct {
 	// reused are the ids that the cloud uses again, and since when their servers are gone.
 	reused map[string]time.Time
 
+	// bare are the objects whose finalizer a user has removed, and removedBare those of them that were removed
+	// then, each with the process that knew it. Claimed are the UIDs of the objects that claimed a name.
+	bare, removedBare map[types.UID]*process
+	claimed           map[string]types.UID
+
+	// owners are the UIDs of the VMs whose creates made the servers, empty for somebody else's. FreedLate are the
+	// ids of those that a request deleted whose sender did not wait for it, and arrivesLate is set while one
+	// takes effect.
+	owners      map[string]types.UID
+	freedLate   map[string]bool
+	arrivesLate bool
+
+	// hidden is the id of the server that the listing leaves out, empty for none.
+	hidden string
+
 	// reverts counts the reverts that users requested.
 	reverts int
 
@@ -102,6 +117,8 @@ func newWorld(p profile, d defaults, decide decider) *world {
 		profile: p, decide: decide, left: 12, approved: approvals{},
 		deletedByHand: map[string]bool{}, shown: map[string]bool{}, tardy: map[string]bool{}, doubtful: map[string]bool{}, checked: map[string]int{},
 		foreign: map[string]cloud.Server{}, imported: map[string]bool{}, forged: map[types.UID]bool{}, reused: map[string]time.Time{},
+		bare: map[types.UID]*process{}, removedBare: map[types.UID]*process{}, claimed: map[string]types.UID{},
+		owners: map[string]types.UID{}, freedLate: map[string]bool{},
 	}
 	w.calls.numbers = map[string]int{}
 	w.api = newAPIServer(scheme, d, time.Now)
@@ -112,6 +129,8 @@ func newWorld(p profile, d defaults, decide decider) *world {
 	w.cloud.SetProving(p.operating)
 	w.cloud.SetLag(p.lag)
 	w.cloud.SetUndated(p.undated)
+	w.cloud.SetReusesIDs(p.recycling && p.extended)
+	w.cloud.Withhold(func(id string) bool { return !w.mayReuse(id) })
 	w.cloud.Normalize(p.normalizing)
 	for _, name := range []string{metav1.NamespaceSystem, operatorNamespace, "default"} {
 		w.mustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})

@@ -45,6 +45,13 @@ func (c *Cloud) SetReusesIDs(reuses bool) {
 	c.servers.reuses, c.networks.reuses, c.snapshots.reuses = reuses, reuses, reuses
 }
 
+// Withhold sets which ids new servers and networks do not have, although they are free.
+func (c *Cloud) Withhold(withheld func(id string) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.servers.withheld, c.networks.withheld = withheld, withheld
+}
+
 // Normalize sets whether the cloud stores names in lower case.
 func (c *Cloud) Normalize(normalize bool) {
 	c.mu.Lock()

@@ -15,6 +15,8 @@ type store[R any] struct {
 	changed chan struct{}
 	// reuses means that new items have the lowest number that is free.
 	reuses bool
+	// withheld reports whether an id is not given for now; nil if all are.
+	withheld func(id string) bool
 }
 
 type stored[R any] struct {
@@ -40,7 +42,7 @@ func (s *store[R]) newID() string {
 	}
 	for {
 		s.last++
-		if id := fmt.Sprintf("%s%d", s.prefix, s.last); !s.has(id) {
+		if id := fmt.Sprintf("%s%d", s.prefix, s.last); !s.has(id) && (s.withheld == nil || !s.withheld(id)) {
 			return id
 		}
 	}

@@ -1,0 +1,47 @@
+package simulation
+
+import (
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// listingChoices returns which server on record the listing leaves out, although a GET shows it, or that this ends.
+func (w *world) listingChoices() []choice {
+	if !w.profile.extended {
+		return nil
+	}
+	if w.hidden != "" {
+		return []choice{{class: endOutage, name: "the listing shows " + w.hidden + " again", do: w.showAll}}
+	}
+	var all []choice
+	for _, s := range w.servers() {
+		if s.State == cloud.StateActive && slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return w.ownedBy(s.ID, o.(*pcapi.VM)) }) {
+			all = append(all, choice{class: hideServer, name: "the listing leaves out " + s.ID, do: func() {
+				w.hidden = s.ID
+				w.cloud.Hide(s.ID)
+			}})
+		}
+	}
+	return all
+}
+
+// showAll has the listing show all servers.
+func (w *world) showAll() {
+	w.cloud.Show()
+	w.hidden = ""
+	for _, p := range w.processes {
+		p.found = ""
+	}
+}
+
+// unknowable reports whether a 404 of a gateway would be about a server that the listing leaves out, and of which the
+// process has had no other answer since: it cannot know then that the listing is incomplete.
+func (c *call) unknowable() bool {
+	hidden := c.process.world.hidden
+	return hidden != "" && strings.HasSuffix(c.name, " "+hidden) && c.process.found != hidden
+}
