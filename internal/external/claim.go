@@ -13,9 +13,17 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// ChangedByUser returns the predicate of updates that a user made.
+// ChangedByUser returns the predicate of updates that a user made. An object that needs no claim
+// may have one all the same, which is restored if its resource still has the owner labels.
 func (l *Lifecycle[T, R, S]) ChangedByUser() predicate.Predicate {
-	return reconciler.ChangedByUser(l.Options.Finalizer, l.claimOf)
+	unclaimed := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		obj, ok := o.(T)
+		return ok && l.kind.Record(obj).Unclaimed
+	})
+	return predicate.Or(
+		reconciler.ChangedByUser(l.Options.Finalizer, l.claimOf),
+		predicate.And(unclaimed, reconciler.FinalizerTaken(l.Options.Finalizer)),
+	)
 }
 
 // claimOf is the reconciler.ClaimOf of the kind. An object has a claim as long as its

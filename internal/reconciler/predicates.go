@@ -38,7 +38,8 @@ func ChangedByUser(finalizer string, claim ClaimOf) predicate.Predicate {
 // FinalizerTaken accepts an update that removes the finalizer of an object that is not deleted.
 func FinalizerTaken(finalizer string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return claimTaken(e.ObjectOld, e.ObjectNew, finalizer, FinalizerAlone)
+		taken := controllerutil.ContainsFinalizer(e.ObjectOld, finalizer) && !controllerutil.ContainsFinalizer(e.ObjectNew, finalizer)
+		return taken && !deleting(e.ObjectNew)
 	}}
 }
 

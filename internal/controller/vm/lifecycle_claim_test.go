@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
@@ -137,4 +139,27 @@ func TestNameThatOnlyTheListingNormalizesDoesNotBlockDeletion(t *testing.T) {
 	h.mustReconcile()
 	h.wantGone()
 	h.wantServers()
+}
+
+func TestObserveOnlyVMWithOwnerLabelsIsClaimedAgainOnceItsFinalizerIsRemoved(t *testing.T) {
+	h := newHarness(t, everything, vmWith())
+	h.mustReconcile()
+	h.edit(func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly })
+	h.mustReconcile()
+	was := h.vm()
+	h.edit(func(vm *pcapi.VM) { vm.Finalizers, vm.Annotations = nil, nil })
+	if !h.kind.ChangedByUser().Update(event.UpdateEvent{ObjectOld: was, ObjectNew: h.vm()}) {
+		t.Error("the update that removes the finalizer is not accepted")
+	}
+	h.mustReconcile()
+	h.wantClaim("web")
+
+	h.remove()
+	for range 3 {
+		h.later(settleTime)
+		h.mustReconcileIfExists()
+	}
+	h.wantGone()
+	h.wantServers("s1")
+	equal(t, "labels of the server that stays", map[string]string{}, h.cloud.Server("s1").Labels)
 }

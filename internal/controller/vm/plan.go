@@ -239,7 +239,7 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 		return k.Do(k.Steps.Release), true
 	case obs.Gone, obs.Resource == nil, !keep && unrecorded && len(obs.Duplicates) > 0:
 		return plan{}, false
-	case keep && obs.labelled() && labels:
+	case keep && obs.labelled():
 		return k.Do(k.stepUnlabel(), k.Steps.Release), true
 	case keep, obs.rival != nil, unrecorded && !accepted(vm, obs):
 		return k.Do(k.Steps.Release), true

@@ -367,6 +367,7 @@ func TestPlanExisting(t *testing.T) {
 		{name: "cloud unavailable: unknown", vm: vm, obs: obsWith(everything, unavailable), outcome: "unknown", message: "nothing is known"},
 		{name: "ObserveOnly with drift: neither updated nor claimed", vm: vmWith(recorded, observing), obs: obsWith(everything, withServer(serverWith(unlabelled, withCores(1))), notOwned, unclaimed), outcome: "in sync"},
 		{name: "ObserveOnly with the labels of the VM, finalizer removed: restored", vm: vmWith(recorded, observing), obs: obsWith(everything, withServer(serverWith(withCores(1))), unclaimed), steps: []string{external.StepClaim}, outcome: "in sync"},
+		{name: "ObserveOnly, cloud without labels: not claimed", vm: vmWith(recorded, observing), obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled)), unclaimed), outcome: "in sync"},
 		{name: "ObserveOnly and being deleted: waiting", vm: vmWith(recorded, observing), obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting)))), outcome: "waiting: Deleting, again in 1m0s", message: "not by this operator"},
 		{name: "duplicate exists: deleted first", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1))), func(s *observation) { s.Duplicates = []cloud.Server{serverWith(withID("s2"))} }), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
 		{name: "being built: waiting", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateBuilding)))), outcome: "waiting: Creating, again in 1m0s", message: "building"},

@@ -64,7 +64,9 @@ type observation struct {
 }
 
 // labelled reports whether the server has labels of the VM that its release removes.
-func (o *observation) labelled() bool { return o.Owned || o.unlabelling }
+func (o *observation) labelled() bool {
+	return o.Capabilities().Has(cloud.Labels) && (o.Owned || o.unlabelling)
+}
 
 func (k *kind) Record(vm *pcapi.VM) external.Record {
 	record := external.Record{
