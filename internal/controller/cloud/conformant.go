@@ -36,7 +36,8 @@ func reportConformant(c *pcapi.Cloud, obs *observation) {
 	if len(obs.incomplete) > 0 {
 		condition.Status, condition.Reason = metav1.ConditionFalse, pcapi.ListingIncompleteReason
 		texts = append([]string{fmt.Sprintf(
-			"the listing lacks servers that the cloud returns by id, such as %s: VMs of such servers are read one by one; check whether the cloud caps its listing",
+			"the listing lacks servers that the cloud returns by id, such as %s: VMs of such servers are read one by one; check whether the cloud caps its listing. "+
+				"A server that was deleted no longer counts once reads of it have answered 404 for settleTime while the cloud returned a server that it lists: if it lists none, create one",
 			obs.incomplete[0])}, texts...)
 	}
 	if len(texts) > 0 {

@@ -104,7 +104,8 @@ func TestReportConformant(t *testing.T) {
 	const (
 		ignored    = "Conformant=False FieldsIgnored: parts of the cloud's answers cannot be read and are ignored: "
 		incomplete = "Conformant=False ListingIncomplete: the listing lacks servers that the cloud returns by id, such as s1: " +
-			"VMs of such servers are read one by one; check whether the cloud caps its listing"
+			"VMs of such servers are read one by one; check whether the cloud caps its listing. " +
+			"A server that was deleted no longer counts once reads of it have answered 404 for settleTime while the cloud returned a server that it lists: if it lists none, create one"
 	)
 	tests := []struct {
 		name  string

@@ -146,6 +146,8 @@ type world struct {
 	queue     reconcile.Reconciler
 	directory *inventory.Directory
 	inv       *inventory.Inventory
+	// reads are the errors of reads by the id of the server.
+	reads map[string]error
 	// ignored are the fields that the cloud's client ignores in each listing.
 	ignored []string
 	// defect is what the cloud's client reports as missing.
@@ -169,7 +171,7 @@ type world struct {
 
 func newWorld(t testing.TB, c *pcapi.Cloud, f *cloudfake.Cloud, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{t: t, now: dawn, cloud: f, refuse: map[string]error{}}
+	w := &world{t: t, now: dawn, cloud: f, refuse: map[string]error{}, reads: map[string]error{}}
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -253,6 +255,14 @@ func (o outliving) DeleteSnapshots(_ context.Context, serverID, owner string) er
 type reporting struct {
 	*cloudfake.Cloud
 	w *world
+}
+
+func (r reporting) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+	server, err := r.Cloud.GetServer(ctx, id)
+	if refused, ok := r.w.reads[id]; ok {
+		return cloud.Server{}, refused
+	}
+	return server, err
 }
 
 func (r reporting) Ignored() []string { return r.w.ignored }

@@ -19,9 +19,9 @@ type memory struct {
 	// ignored are the fields of the cloud's answers that were ignored lately, and
 	// when each was last.
 	ignored map[string]time.Time
-	// missing are servers that the cloud returned by id although the listing lacked
-	// them, sorted.
-	missing []string
+	// missing are servers that exist, as far as is known, although the listing lacked them, by
+	// id: since when reads by id have answered that they do not exist; zero if they have not.
+	missing map[string]time.Time
 	// absent are the recorded servers that the last listing lacked, by id.
 	absent map[string]absence
 	// orphans are the orphans of the last listing, by id.
@@ -53,7 +53,7 @@ type orphanRecord struct {
 // memoryOf returns what is remembered of a Cloud.
 func (k *kind) memoryOf(c *pcapi.Cloud) *memory {
 	m, _ := k.memories.LoadOrStore(c.Name, &memory{
-		ignored: map[string]time.Time{}, absent: map[string]absence{}, orphans: map[string]orphanRecord{},
+		ignored: map[string]time.Time{}, missing: map[string]time.Time{}, absent: map[string]absence{}, orphans: map[string]orphanRecord{},
 	})
 	return m.(*memory)
 }
@@ -75,13 +75,19 @@ func (m *memory) ignoredLately(client cloud.Client, begun time.Time, hold time.D
 }
 
 // stillMissing adds servers that the cloud returned by id, drops those for which
-// missing does not hold any more, and returns a copy of the rest.
+// missing does not hold any more, and returns the rest, sorted.
 func (m *memory) stillMissing(found []string, missing func(id string) bool) []string {
-	m.missing = slices.DeleteFunc(append(m.missing, found...), func(id string) bool { return !missing(id) })
-	slices.Sort(m.missing)
-	m.missing = slices.Compact(m.missing)
-	m.missing = m.missing[:min(len(m.missing), maxSample)]
-	return slices.Clone(m.missing)
+	maps.DeleteFunc(m.missing, func(id string, _ time.Time) bool { return !missing(id) })
+	for _, id := range found {
+		if missing(id) {
+			m.missing[id] = time.Time{}
+		}
+	}
+	ids := slices.Sorted(maps.Keys(m.missing))
+	for _, id := range ids[min(len(ids), maxSample):] {
+		delete(m.missing, id)
+	}
+	return ids[:len(m.missing)]
 }
 
 // windowAt returns when the window began to which the absences belong that are found now,

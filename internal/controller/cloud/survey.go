@@ -98,6 +98,7 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 	if obs.brake && (c.Status.BrakedSnapshot == "" || obs.acknowledged) {
 		existing = verify(ctx, obs.lister, obs, len(known)+len(earlier))
 	}
+	k.dropGone(ctx, c, obs)
 	unlisted, deleting := unlistedServers(c, obs.fresh, vms)
 	if view.Snapshot == nil && wasIncomplete(c) { // the cloud may answer nothing that says whether they exist
 		existing = append(existing, deleting...)
@@ -175,6 +176,45 @@ func countedBefore(c *pcapi.Cloud, vm *pcapi.VM, obs *observation, view inventor
 		return false
 	}
 	return !last.Has(vm.Status.VMID) && counts(vm, last.Begun, obs.settings)
+}
+
+// dropGone reads the servers that listings lacked although they existed, and drops those that were
+// moved and those that have not existed at any read for the settle time. Such answers count only
+// while the cloud returns a listed server: something in front of it may answer 404 to all reads.
+// What a watch reports causes no reads, nor does a listing while the brake is on.
+func (k *kind) dropGone(ctx context.Context, c *pcapi.Cloud, obs *observation) {
+	missing, braked := k.memoryOf(c).missing, obs.brake || obs.held || c.Status.BrakedSnapshot != ""
+	if len(missing) == 0 || braked || !obs.reportedAt.IsZero() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	defer cancel()
+	credible := returnsListed(ctx, obs)
+	for id, since := range missing {
+		if !credible {
+			missing[id] = time.Time{}
+			continue
+		}
+		switch _, err := obs.lister.GetServer(ctx, id); {
+		case cloud.Is(err, cloud.Displaced):
+			delete(missing, id)
+		case !cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven):
+			missing[id] = time.Time{}
+		case since.IsZero():
+			missing[id] = k.Clock()
+		case obs.fresh.Begun.Sub(since) >= obs.settings.SettleTime:
+			delete(missing, id)
+		}
+	}
+}
+
+// returnsListed reports whether the cloud returns a server by id that it lists.
+func returnsListed(ctx context.Context, obs *observation) bool {
+	for server := range obs.fresh.All() {
+		_, err := obs.lister.GetServer(ctx, server.ID)
+		return err == nil
+	}
+	return false
 }
 
 // verify asks the cloud for a sample of the vanished servers, and returns those

@@ -1,0 +1,132 @@
+package cloud
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+var (
+	errBare404 = &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "get server"}
+	errMoved   = &cloud.Error{Kind: cloud.Displaced, Op: "get server"}
+)
+
+// incompleteWorld returns a world whose cloud lists the server of the VM v00 and returns those of
+// all others by id alone, as the controller has found.
+func incompleteWorld(t *testing.T) (*world, []client.Object) {
+	t.Helper()
+	vms, servers := fleet()
+	for _, vm := range vms {
+		vm.SetFinalizers([]string{pcapi.VMFinalizer})
+	}
+	f := newCloud(nil, servers...)
+	for _, s := range servers[1:] {
+		f.Hide(s.ID)
+	}
+	w := newWorld(t, home(), f, vms...)
+	w.reconcile()
+	w.wantIncomplete(true)
+	return w, vms
+}
+
+func (w *world) wantIncomplete(want bool) {
+	w.t.Helper()
+	if got := w.inv.View().Snapshot.Incomplete; got != want {
+		w.t.Errorf("the listing is incomplete: %t, want %t", got, want)
+	}
+	reason := map[bool]string{true: "False ListingIncomplete", false: "True Readable"}[want]
+	w.wantCondition(pcapi.ConformantCondition, reason)
+}
+
+// pass reconciles at each poll interval until d has passed.
+func (w *world) pass(d time.Duration) {
+	w.t.Helper()
+	for end := w.Now().Add(d); w.Now().Before(end); {
+		w.later()
+	}
+}
+
+// answer makes reads of all servers but v00 fail.
+func (w *world) answer(err error) {
+	for _, s := range w.cloud.Servers() {
+		if s.ID != "v00" {
+			w.reads[s.ID] = err
+		}
+	}
+}
+
+func TestListingIsCompleteOnceReadsOfTheServersThatItLackedAnswer404ForTheSettleTime(t *testing.T) {
+	w, _ := incompleteWorld(t)
+	w.answer(errBare404)
+	w.later()
+	w.wantIncomplete(true)
+	w.pass(settleTime - pollInterval)
+	w.wantIncomplete(true)
+	w.pass(2 * pollInterval)
+	w.wantIncomplete(false)
+}
+
+func TestListingIsCompleteAfterARestartOnceReadsOfServersOfDeletedVMsAnswer404ForTheSettleTime(t *testing.T) {
+	w, vms := incompleteWorld(t)
+	for _, vm := range vms[1:] {
+		if err := w.client.Delete(t.Context(), vm); err != nil {
+			t.Fatalf("Delete: %v", err)
+		}
+	}
+	w.answer(errBare404)
+	w.start()
+	w.reconcile()
+	w.wantIncomplete(true)
+	w.pass(settleTime + 2*pollInterval)
+	w.wantIncomplete(false)
+}
+
+func TestListingStaysIncompleteWhile404SaysNothing(t *testing.T) {
+	tests := map[string]func(*world){
+		"something in front of the cloud answers 404 to all reads": func(w *world) { w.answer(errBare404); w.reads["v00"] = errBare404 },
+		"the cloud returns one server that the listing lacks":      func(w *world) { w.answer(errBare404); delete(w.reads, "v03") },
+		"the answers are unclear":                                  func(w *world) { w.answer(errRefused) },
+		"no server is listed": func(w *world) {
+			w.answer(errBare404)
+			w.cloud.Hide("v00")
+		},
+		"the brake is on record": func(w *world) {
+			w.answer(errBare404)
+			c := w.stored()
+			brakedAt("x")(c)
+			if err := w.client.Status().Update(t.Context(), c); err != nil {
+				t.Fatalf("Update: %v", err)
+			}
+		},
+	}
+	for name, change := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, _ := incompleteWorld(t)
+			change(w)
+			w.pass(3 * settleTime)
+			equal(t, "incomplete", true, w.inv.View().Snapshot.Incomplete)
+		})
+	}
+}
+
+func TestReadThatReturnsAMissingServerBeginsTheSettleTimeAnew(t *testing.T) {
+	w, _ := incompleteWorld(t)
+	for range 4 {
+		w.answer(errBare404)
+		w.pass(settleTime - pollInterval)
+		clear(w.reads)
+		w.later()
+	}
+	w.wantIncomplete(true)
+}
+
+func TestListingIsCompleteOnceTheServersThatItLackedWereMoved(t *testing.T) {
+	w, _ := incompleteWorld(t)
+	w.answer(errMoved)
+	w.later()
+	w.wantIncomplete(false)
+}
