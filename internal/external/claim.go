@@ -3,8 +3,10 @@ package external
 import (
 	"cmp"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -57,4 +59,10 @@ func (l *Lifecycle[T, R, S]) claimOf(o client.Object) map[string]string {
 func createOpen(obj reconciler.Object) bool {
 	created := meta.FindStatusCondition(obj.GetConditions(), pcapi.CreatedCondition)
 	return created != nil && (created.Reason == pcapi.OutcomeUnknownReason || created.Reason == pcapi.CreatingReason)
+}
+
+// CreateRefused reports whether the conditions of an object say that the cloud refused its last create.
+func CreateRefused(conditions []metav1.Condition) bool {
+	created := meta.FindStatusCondition(conditions, pcapi.CreatedCondition)
+	return created != nil && slices.Contains([]string{pcapi.QuotaExceededReason, pcapi.UnschedulableReason, pcapi.RejectedReason}, created.Reason)
 }

@@ -57,13 +57,18 @@ func (l *Lifecycle[T, R, S]) reportCreated(conditions *[]metav1.Condition, o *Ob
 		return
 	default:
 		c.Reason, c.Message = createdReason(outcome), Text(outcome)+l.caveat(o)
-		last := meta.FindStatusCondition(*conditions, pcapi.CreatedCondition)
-		open := last != nil && (last.Reason == pcapi.OutcomeUnknownReason || last.Reason == pcapi.AmbiguousReason)
-		if o.Claimed != "" && c.Reason == pcapi.PendingReason && open {
-			return // that the cloud is away does not answer what became of the create
+		if o.Claimed != "" && c.Reason == pcapi.PendingReason && saysOutcome(*conditions, deleted) {
+			return // that the cloud is away, or a deletion, does not answer what became of the create
 		}
 	}
 	meta.SetStatusCondition(conditions, c)
+}
+
+// saysOutcome reports whether the conditions say what is known of a create that was sent.
+func saysOutcome(conditions []metav1.Condition, deleted bool) bool {
+	last := meta.FindStatusCondition(conditions, pcapi.CreatedCondition)
+	open := last != nil && (last.Reason == pcapi.OutcomeUnknownReason || last.Reason == pcapi.AmbiguousReason)
+	return open || deleted && CreateRefused(conditions)
 }
 
 // createdReason returns why there is no resource yet, as a reason of the Created condition.

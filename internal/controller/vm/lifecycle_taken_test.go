@@ -90,3 +90,40 @@ func TestClaimIsNotMovedToAnotherCloudWhileItsNameIsTakenByNoOtherServer(t *test
 	h.wantClaim("web")
 	h.wantCondition(pcapi.ReadyCondition, "False Ambiguous", "perhaps with another name or other labels")
 }
+
+func TestRefusedCreateIsReleasedAfterARestartAlthoughAStrangerHasItsName(t *testing.T) {
+	for kind, reason := range map[cloud.Kind]string{
+		cloud.Quota: pcapi.QuotaExceededReason, cloud.NoHost: pcapi.UnschedulableReason, cloud.Rejected: pcapi.RejectedReason,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			h := newHarness(t, withoutKeys, vmWith())
+			h.cloud.FailAlways(cloudfake.CreateServer, &cloud.Error{Kind: kind, Op: "create server", Detail: "no"}, false)
+			h.mustReconcile()
+			h.wantCondition(pcapi.CreatedCondition, "False "+reason)
+			h.advance(time.Minute)
+			h.cloud.AddServers(serverWith(withID("x"), unlabelled, func(s *cloud.Server) { s.CreatedAt = h.now }))
+			h.restart()
+			h.remove()
+			h.mustReconcile()
+			for range 2 {
+				h.later(settleTime)
+				h.mustReconcileIfExists()
+			}
+			h.wantServers("x")
+			h.wantGone()
+		})
+	}
+}
+
+func TestLostCreateIsNotReleasedAfterARestartWhileAServerHasItsName(t *testing.T) {
+	h := harnessWithAlteredServer(t, withoutKeys, unlabelled)
+	h.restart()
+	h.remove()
+	h.mustReconcile()
+	for range 2 {
+		h.later(settleTime)
+		h.mustReconcile()
+	}
+	h.wantCondition(pcapi.DeletingCondition, "True Blocked", "VM s1 has it")
+	h.wantServers("s1")
+}

@@ -38,10 +38,18 @@ func (k *kind) stepCheckName() step {
 // was clearly refused: the cloud may have given the server another name, or other labels.
 func (k *kind) ConfirmNothing(vm *pcapi.VM, obs *observation) []step {
 	unsent := !claimStored(obs) || unchecked(vm, obs) || k.Tracker.UnknownSince(vm.UID, obs.ClaimedAt).IsZero()
-	if unsent || obs.rival != nil || !obs.Capabilities().Has(cloud.UniqueNames) {
+	if unsent || refusedEarlier(vm, obs) || obs.rival != nil || !obs.Capabilities().Has(cloud.UniqueNames) {
 		return nil
 	}
 	return []step{k.Step(stepConfirmName, reconciler.NeedsCloud, k.confirmName)}
+}
+
+// refusedEarlier reports whether the status says that every create was clearly refused, as an earlier
+// process wrote. It does not say so where a create is repeated while the outcome of the one before is
+// unknown, where only names lead to what another manager creates, or of a spec that the cloud cannot have.
+func refusedEarlier(vm *pcapi.VM, obs *observation) bool {
+	caps := obs.Capabilities()
+	return caps.Has(cloud.Labels) && !caps.Has(cloud.Idempotency) && unsupported(vm, caps) == nil && external.CreateRefused(vm.Status.Conditions)
 }
 
 // confirmName fails if the claimed name is taken and no server shows by whom.
@@ -53,8 +61,12 @@ func (k *kind) confirmName(ctx context.Context, vm *pcapi.VM, obs *observation) 
 	case !cloud.Is(err, cloud.Taken):
 		return k.Failed(vm, &obs.Observation, err)
 	}
-	err = fmt.Errorf("%w; it was free when this VM claimed it, so a create whose answer was lost may have made a server, perhaps with another name or other labels: "+
-		"look for it in the cloud and delete or rename it", cloud.Public(err))
+	listed := "no listed server has it"
+	if servers := named(obs, obs.Claimed, vm.Spec.Folder); len(servers) > 0 {
+		listed = fmt.Sprintf("VM %s has it", servers[0].ID)
+	}
+	err = fmt.Errorf("%w, and %s; it was free when this VM claimed it, so a create whose answer was lost may have made a server, perhaps with another name or other labels: "+
+		"look for it in the cloud and delete or rename it", cloud.Public(err), listed)
 	if vm.DeletionTimestamp.IsZero() {
 		return ambiguous(err)
 	}
