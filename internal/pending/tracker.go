@@ -22,8 +22,8 @@ type Tracker struct {
 type record struct {
 	// sent is when a create was last sent whose outcome is not known or not on record yet.
 	sent time.Time
-	// created is the id of what a create made.
-	created string
+	// created is the id of what a create made. answered is its name if no read has confirmed the id.
+	created, answered string
 	// existing is the id of what an answer to a create named and that existed before.
 	existing string
 	// refused: every create was sent by this process and clearly refused.
@@ -124,7 +124,20 @@ func (t *Tracker) AllRefused(uid types.UID) bool { return t.get(uid).refused }
 // Created records what a create made. A listing may lag behind it until the id
 // is on record.
 func (t *Tracker) Created(uid types.UID, id string, at time.Time) {
-	t.update(uid, func(r *record) { r.sent, r.created, r.refused = at, id, false })
+	t.update(uid, func(r *record) { r.sent, r.created, r.answered, r.refused = at, id, "", false })
+}
+
+// Answered records what an answer says that a create made, by id and name, if no read confirms
+// it. What was listed before may be another resource with that id.
+func (t *Tracker) Answered(uid types.UID, id, name string, at time.Time) {
+	t.update(uid, func(r *record) { r.sent, r.created, r.answered, r.refused = at, id, name, false })
+}
+
+// Unconfirmed returns the name of what the object's create made, as long as no read has
+// confirmed its id.
+func (t *Tracker) Unconfirmed(uid types.UID) (name string, ok bool) {
+	name = t.get(uid).answered
+	return name, name != ""
 }
 
 // CreatedID returns the id of what the object's create made, as far as this

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -27,14 +28,14 @@ func (k *kind) doubtful(vm *pcapi.VM, obs *observation, answered cloud.Server, b
 // one. Without labels only the answer leads to the server. It is not forgotten if the cloud
 // does not show the server: a read may lag behind the create. A cloud that drops labels shows
 // none.
-func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answered cloud.Server) (cloud.Server, error) {
+func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answered cloud.Server, before *inventory.Snapshot) (cloud.Server, error) {
 	labels := obs.Capabilities().Has(cloud.Labels)
 	if labels && answered.Labels[inventory.UIDLabel] == string(vm.UID) {
 		return answered, nil
 	}
 	server, err := obs.View.Client.GetServer(ctx, answered.ID)
-	if err != nil && !labels {
-		k.Tracker.Created(vm.UID, answered.ID, k.Clock())
+	if err != nil && !labels && !obs.Inventory.Existed(before, answered) {
+		k.Tracker.Answered(vm.UID, answered.ID, cmp.Or(answered.Name, vm.Spec.VMName), k.Clock())
 	}
 	named := cloud.AlikeNames(server.Name, vm.Spec.VMName) && server.Labels[inventory.UIDLabel] == ""
 	if err != nil || server.Name != answered.Name || labels && server.Labels[inventory.UIDLabel] != string(vm.UID) && !named {

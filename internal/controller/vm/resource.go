@@ -114,12 +114,8 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 		return nil
 	}
 	obs.Candidates = obs.Inventory.Owned(string(vm.UID), k.cluster)
-	if created, ok := k.Tracker.CreatedID(vm.UID); ok && len(obs.Candidates) == 0 {
-		// Once its deletion was sent, the id may be that of another server.
-		removed, _ := k.Tracker.RemovedAt(vm.UID)
-		if server, known := obs.Inventory.Server(created); known && (removed.IsZero() || k.Owns(vm, obs, server)) {
-			obs.Candidates = []cloud.Server{server}
-		}
+	if created, ok := k.created(vm, obs); ok && len(obs.Candidates) == 0 {
+		obs.Candidates = []cloud.Server{created}
 	}
 	switch {
 	case len(obs.Candidates) > 0:
@@ -129,6 +125,25 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 		return k.lookByName(ctx, vm, obs)
 	}
 	return nil
+}
+
+// created returns the server that a create of this process made. Its id may be that of another
+// server once its deletion was sent and, if no read has confirmed it, in an older listing.
+func (k *kind) created(vm *pcapi.VM, obs *observation) (cloud.Server, bool) {
+	id, ok := k.Tracker.CreatedID(vm.UID)
+	if !ok {
+		return cloud.Server{}, false
+	}
+	server, known := obs.Inventory.Server(id)
+	removed, _ := k.Tracker.RemovedAt(vm.UID)
+	name, unconfirmed := k.Tracker.Unconfirmed(vm.UID)
+	switch {
+	case unconfirmed && (!obs.Looked || !cloud.AlikeNames(server.Name, name)):
+		return cloud.Server{}, false
+	case !removed.IsZero() && !k.Owns(vm, obs, server):
+		return cloud.Server{}, false
+	}
+	return server, known
 }
 
 // lookByName searches the inventory by the claimed name. A server whose name is only
@@ -263,7 +278,7 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 	}
 	server := result.Server
 	if err == nil && k.doubtful(vm, obs, server, before) {
-		server, err = k.confirm(ctx, vm, obs, server)
+		server, err = k.confirm(ctx, vm, obs, server, before)
 	}
 	if err != nil {
 		return none, err
