@@ -119,7 +119,7 @@ func (l *Lifecycle[T, R, S]) askIfUnknown(ctx context.Context, obj T, obs S, id 
 	o := obs.External()
 	created, known := l.Tracker.CreatedID(obj.GetUID())
 	switch {
-	case id == "" && !l.OnDemand && l.removed(obj) && o.Proved():
+	case id == "" && l.removed(obj) && o.Proved():
 		return l.askCandidate(ctx, obj, obs)
 	case id == "" && l.OnDemand && known && len(o.Candidates) == 0:
 		return l.askCreated(ctx, obj, obs, created)
@@ -152,7 +152,7 @@ func (l *Lifecycle[T, R, S]) askCreated(ctx context.Context, obj T, obs S, id st
 	o := obs.External()
 	r, err := l.kind.Get(ctx, obs, id)
 	switch {
-	case notFound(err):
+	case notFound(err), err == nil && !l.kind.Owns(obj, obs, r):
 	case err != nil:
 		return l.lookFailed(obj, o, err)
 	default:
@@ -174,7 +174,7 @@ func (l *Lifecycle[T, R, S]) askCandidate(ctx context.Context, obj T, obs S) err
 	switch {
 	case cloud.Is(err, cloud.NotFound), err == nil && l.reused(obj, obs, r):
 		o.Candidates = o.Candidates[1:]
-	case notFound(err) && o.Looked && !o.View.Snapshot.Has(id):
+	case notFound(err) && l.unlisted(o, id):
 		o.Candidates = o.Candidates[1:]
 	case notFound(err): // a listing decides
 	case err != nil:
@@ -186,6 +186,15 @@ func (l *Lifecycle[T, R, S]) askCandidate(ctx context.Context, obj T, obs S) err
 	}
 	l.Looks.Forget(obj.GetUID())
 	return nil
+}
+
+// unlisted reports whether no listing shows a resource that was found without a recorded id. What
+// is looked up on demand may be the answer to the create until the settle time has passed.
+func (l *Lifecycle[T, R, S]) unlisted(o *Observation[R], id string) bool {
+	if l.OnDemand {
+		return o.SettleTimeLeft > 0
+	}
+	return o.Looked && !o.View.Snapshot.Has(id)
 }
 
 // askAgain reports whether the cloud is asked for a resource that is known: its deletion was

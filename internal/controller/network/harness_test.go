@@ -48,6 +48,8 @@ type harness struct {
 	inv        *inventory.Inventory
 	kind       *kind
 	reconciler *reconciler.Reconciler[*pcapi.Network, *observation]
+	// statusErr is the answer to all writes of the status; nil if they succeed.
+	statusErr error
 	// writes are the targets of the patches sent to the API server: object or status.
 	writes []string
 	// waitsForWrites is whether the last list of VMs waited for what the client itself wrote.
@@ -77,6 +79,9 @@ func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network,
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				sent(sub)
+				if h.statusErr != nil {
+					return h.statusErr
+				}
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

@@ -48,6 +48,8 @@ type harness struct {
 	caps       cloud.Capabilities
 	client     client.Client
 	reconciler *reconciler.Reconciler[*pcapi.VMSnapshot, *observation]
+	// statusErr is the answer to all writes of the status; nil if they succeed.
+	statusErr error
 	// writes are the targets of the writes sent to the API server.
 	writes  []string
 	effects effects
@@ -73,6 +75,9 @@ func newHarness(t *testing.T, caps cloud.Capabilities, objects ...client.Object)
 			},
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				h.writes = append(h.writes, sub)
+				if h.statusErr != nil {
+					return h.statusErr
+				}
 				return h.effects.do(func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		}).Build()
