@@ -270,7 +270,7 @@ func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
 	o := obs.External()
 	identity := l.kind.Identify(*o.Resource)
 	id := identity.ID
-	l.Tracker.Deletes(obj.GetUID(), identity.CreatedAt)
+	l.Tracker.Deletes(obj.GetUID(), id, identity.CreatedAt)
 	removal, err := l.kind.Delete(ctx, obj, obs, *o.Resource)
 	if err != nil && !notFound(err) {
 		if cloud.Uncertain(err) {

@@ -43,9 +43,10 @@ type record struct {
 	// whether the cloud said that it is gone, or a read showed it being deleted.
 	removed  time.Time
 	deleting bool
-	// made is when the cloud created the resource whose deletion was sent last, by its own
-	// clock; zero if it does not say so.
-	made time.Time
+	// dying is the id of the resource whose deletion was sent last, and made is when the cloud created
+	// the first one with that id, by its own clock; zero if it does not say so.
+	dying string
+	made  time.Time
 	// kept is when a deletion of the resource failed that the cloud had accepted.
 	kept time.Time
 	// refusal is why the cloud refused a change of the resource, for good.
@@ -164,7 +165,7 @@ func (t *Tracker) Recorded(uid types.UID) {
 		return
 	}
 	t.keep(uid, record{
-		deleted: old.deleted, removed: old.removed, deleting: old.deleting, made: old.made, kept: old.kept, change: old.change, changed: old.changed,
+		deleted: old.deleted, removed: old.removed, deleting: old.deleting, dying: old.dying, made: old.made, kept: old.kept, change: old.change, changed: old.changed,
 		operation: old.operation, refusal: old.refusal, shutdown: old.shutdown,
 	})
 }
@@ -279,10 +280,22 @@ func (t *Tracker) Removed(uid types.UID, at time.Time, gone bool) {
 	t.update(uid, func(r *record) { r.removed, r.deleting = at, r.deleting || gone })
 }
 
-// Deletes records that a deletion is sent of a resource that the cloud created at this time,
-// zero if it does not say when.
-func (t *Tracker) Deletes(uid types.UID, made time.Time) {
-	t.update(uid, func(r *record) { r.made = made })
+// Deletes records that a deletion is sent of the resource with this id that the cloud created at
+// this time, zero if it does not say when. The first known time of an id stays: a later one may
+// be that of another resource.
+func (t *Tracker) Deletes(uid types.UID, id string, made time.Time) {
+	t.update(uid, func(r *record) {
+		if r.dying != id || r.made.IsZero() {
+			r.dying, r.made = id, made
+		}
+	})
+}
+
+// CreatedLater reports whether a resource with this id that the cloud created at made is known to be
+// another one than that whose deletion was sent. A cloud may state the time in whole seconds.
+func (t *Tracker) CreatedLater(uid types.UID, id string, made time.Time) bool {
+	r := t.get(uid)
+	return r.dying == id && !r.made.IsZero() && made.Truncate(time.Second).After(r.made)
 }
 
 // Reused reports whether a resource that has the id of the object's resource, and another name

@@ -192,3 +192,28 @@ func TestRefusalIsThatOfOneGeneration(t *testing.T) {
 		}
 	}
 }
+
+func TestTheFirstDeletionOfAnIDSaysWhenItsResourceWasCreated(t *testing.T) {
+	c := NewTracker()
+	c.Deletes("a", "s1", time.Time{})
+	if c.CreatedLater("a", "s1", start.Add(time.Hour)) {
+		t.Error("later than an unknown time")
+	}
+	c.Deletes("a", "s1", start)
+	c.Deletes("a", "s1", start.Add(time.Hour))
+	for _, tc := range []struct {
+		name, id string
+		made     time.Time
+		want     bool
+	}{
+		{"created an hour later", "s1", start.Add(time.Hour), true},
+		{"created at that time", "s1", start, false},
+		{"in the same second", "s1", start.Add(time.Second - 1), false},
+		{"at an unknown time", "s1", time.Time{}, false},
+		{"of another id", "s2", start.Add(time.Hour), false},
+	} {
+		if got := c.CreatedLater("a", tc.id, tc.made); got != tc.want {
+			t.Errorf("%s: later is %t, want %t", tc.name, got, tc.want)
+		}
+	}
+}

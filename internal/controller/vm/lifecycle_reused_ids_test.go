@@ -135,6 +135,36 @@ func TestDeletionWithALostAnswerIsNotSentAgainToTheServerThatGotTheID(t *testing
 	}
 }
 
+// Where only names say which VM owns a server, one of the same name that was created later is another one.
+func TestLaterServerOfTheSameNameThatGotTheIDIsNotDeleted(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"names": uniqueNamesOnly, "answers alone": withoutProofs} {
+		for answer, err := range map[string]error{"is answered": nil, "has no answer": errReset} {
+			t.Run(name+", the deletion "+answer, func(t *testing.T) {
+				h := newHarness(t, caps, vmWith())
+				h.cloud.SetReusesIDs(true)
+				h.mustReconcile()
+				h.later(time.Minute)
+				h.mustReconcile()
+				h.remove()
+				h.advance(time.Second)
+				h.cloud.Fail(cloudfake.DeleteServer, err, true)
+				h.cloud.OnAnswer(func(_ context.Context, verb cloudfake.Verb, _ string) {
+					if verb == cloudfake.DeleteServer {
+						h.cloud.AddServers(cloud.Server{ID: "s1", Name: "web", State: cloud.StateActive, CreatedAt: h.now})
+					}
+				})
+				for range 4 {
+					h.mustReconcileIfExists()
+					h.later(time.Second)
+				}
+				equal(t, "deletions", 1, h.cloud.Sent(cloudfake.DeleteServer))
+				h.wantServers("s1")
+				h.wantGone()
+			})
+		}
+	}
+}
+
 // Without the time of its creation nothing proves that the server of another name is not the
 // VM's, renamed. It is not deleted, and the VM stays until somebody decides.
 func TestRenamedServerWhoseDeletionHadNoAnswerIsNotReleased(t *testing.T) {

@@ -234,12 +234,12 @@ func (k *kind) owned(vm *pcapi.VM, s cloud.Server) bool {
 }
 
 // Owns reports whether a server has the owner labels of the VM or, on a cloud without labels,
-// its name.
+// its name, and was not created after the server whose deletion was sent.
 func (k *kind) Owns(vm *pcapi.VM, obs *observation, s cloud.Server) bool {
 	if obs.Capabilities().Has(cloud.Labels) {
 		return k.owned(vm, s)
 	}
-	return cloud.AlikeNames(s.Name, nameInCloud(vm))
+	return cloud.AlikeNames(s.Name, nameInCloud(vm)) && !k.Tracker.CreatedLater(vm.UID, s.ID, s.CreatedAt)
 }
 
 // nameInCloud returns the name that the server of a VM has in the cloud, or is to have.
