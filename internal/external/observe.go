@@ -249,7 +249,7 @@ func (l *Lifecycle[T, R, S]) followDeletion(ctx context.Context, obj T, obs S, i
 		o.Inventory.EnqueueAfterListing(l.ref(obj), o.Now)
 	case err != nil:
 		return l.lookFailed(obj, o, err)
-	case l.kind.Identify(r).State != cloud.StateDeleting, l.reused(obj, obs, r):
+	case l.kind.Identify(r).State != cloud.StateDeleting:
 		l.read(obj, obs, r)
 	}
 	return nil
@@ -293,9 +293,10 @@ func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
 }
 
 // reused reports whether the cloud has given the id of the resource to r, so that the
-// resource is gone.
+// resource is gone. A cloud may rename a resource while it deletes it.
 func (l *Lifecycle[T, R, S]) reused(obj T, obs S, r R) bool {
-	return deleted(obj) && !l.kind.Owns(obj, obs, r) && l.Tracker.Reused(obj.GetUID(), l.kind.Identify(r).CreatedAt)
+	identity := l.kind.Identify(r)
+	return deleted(obj) && identity.State != cloud.StateDeleting && !l.kind.Owns(obj, obs, r) && l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)
 }
 
 // removed reports whether a deletion of the resource was sent that may have taken effect.

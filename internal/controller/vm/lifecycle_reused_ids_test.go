@@ -165,6 +165,43 @@ func TestLaterServerOfTheSameNameThatGotTheIDIsNotDeleted(t *testing.T) {
 	}
 }
 
+// A cloud renames a server, and removes its labels, while it deletes it.
+func TestServerThatIsRenamedWhileItIsDeletedIsNotGone(t *testing.T) {
+	for name, caps := range reusing {
+		for answer, err := range map[string]error{"is answered": nil, "has no answer": errReset} {
+			t.Run(name+", the deletion "+answer, func(t *testing.T) {
+				h := newHarness(t, caps, vmWith())
+				h.mustReconcile()
+				h.later(time.Hour)
+				h.mustReconcile()
+				h.remove()
+				h.advance(time.Second)
+				h.cloud.SetSlow(true)
+				h.cloud.Fail(cloudfake.DeleteServer, err, true)
+				for range 2 {
+					h.mustReconcile()
+					h.advance(time.Second)
+				}
+				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Name, s.Labels = "web-deleted-17", nil })
+				for range 3 {
+					h.later(time.Minute)
+					h.mustReconcile()
+					if got, message := h.condition(pcapi.ReadyCondition); got == "False Blocked" {
+						t.Errorf("Ready is %s (%s)", got, message)
+					}
+				}
+				equal(t, "deletions", 1, h.cloud.Sent(cloudfake.DeleteServer))
+				h.cloud.RemoveServers("s1")
+				for range 2 {
+					h.later(time.Minute)
+					h.mustReconcileIfExists()
+				}
+				h.wantGone()
+			})
+		}
+	}
+}
+
 // Without the time of its creation nothing proves that the server of another name is not the
 // VM's, renamed. It is not deleted, and the VM stays until somebody decides.
 func TestRenamedServerWhoseDeletionHadNoAnswerIsNotReleased(t *testing.T) {

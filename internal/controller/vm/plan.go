@@ -278,6 +278,8 @@ func unprovable(vm *pcapi.VM, obs *observation) bool {
 func notProved(vm *pcapi.VM, obs *observation) error {
 	server, name := *obs.Resource, nameInCloud(vm)
 	switch {
+	case server.State == cloud.StateDeleting: // nothing is sent, and the cloud may have renamed it
+		return nil
 	case !obs.Owned:
 		return foreign(server)
 	case obs.Capabilities().Has(cloud.Labels), cloud.AlikeNames(server.Name, name):
