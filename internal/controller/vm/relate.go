@@ -184,13 +184,21 @@ func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) er
 			mine = append(mine, s)
 			continue
 		}
-		obs.contested = append(obs.contested, s)
+		if !slices.ContainsFunc(others, keepsServer) {
+			obs.contested = append(obs.contested, s)
+		}
 		if obs.Capabilities().Has(cloud.UniqueNames) {
 			obs.rival = errRival
 		}
 	}
 	obs.Candidates = mine
 	return nil
+}
+
+// keepsServer reports whether a VM that has a server on record is not being deleted: the record of one that is may be
+// of a server that is gone, and whose id the cloud has given to another one.
+func keepsServer(vm pcapi.VM) bool {
+	return vm.Status.VMID != "" && vm.DeletionTimestamp.IsZero()
 }
 
 // others lists the VMs but vm that an index holds under a value of this
