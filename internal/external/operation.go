@@ -134,7 +134,7 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 	switch {
 	case notFound(err), cloud.Is(err, cloud.Displaced): // reads may lag behind: it is looked for
 		if created {
-			l.Tracker.Answered(obj.GetUID(), id, cmp.Or(o.Claimed, record.Name), o.Now)
+			l.Tracker.CreatedUnconfirmed(obj.GetUID(), id, cmp.Or(o.Claimed, record.Name), o.Now)
 		}
 		return nil
 	case err != nil:

@@ -128,9 +128,9 @@ func (t *Tracker) Created(uid types.UID, id string, at time.Time) {
 	t.update(uid, func(r *record) { r.sent, r.created, r.answered, r.refused = at, id, "", false })
 }
 
-// Answered records what an answer says that a create made, by id and name, if no read confirms
+// CreatedUnconfirmed records what an answer says that a create made, by id and name, if no read confirms
 // it. What was listed before may be another resource with that id.
-func (t *Tracker) Answered(uid types.UID, id, name string, at time.Time) {
+func (t *Tracker) CreatedUnconfirmed(uid types.UID, id, name string, at time.Time) {
 	t.update(uid, func(r *record) { r.sent, r.created, r.answered, r.refused = at, id, name, false })
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestExtendedProfilesHaveMoreFaultsAndOthersNone tells whether the faults happen that the flag -extended adds. What
+// TestExtendedProfilesHaveMoreFaultsAndOthersNone reports whether the faults that the flag -extended adds happen. What
 // they violate is not looked at.
 func TestExtendedProfilesHaveMoreFaultsAndOthersNone(t *testing.T) {
 	d, p := readCRDs(t), profileNamed(t, "names")

@@ -35,7 +35,7 @@ func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answ
 	}
 	server, err := obs.View.Client.GetServer(ctx, answered.ID)
 	if err != nil && !labels && !obs.Inventory.Existed(before, answered) {
-		k.Tracker.Answered(vm.UID, answered.ID, cmp.Or(answered.Name, vm.Spec.VMName), k.Clock())
+		k.Tracker.CreatedUnconfirmed(vm.UID, answered.ID, cmp.Or(answered.Name, vm.Spec.VMName), k.Clock())
 	}
 	named := cloud.AlikeNames(server.Name, vm.Spec.VMName) && server.Labels[inventory.UIDLabel] == ""
 	if err != nil || server.Name != answered.Name || labels && server.Labels[inventory.UIDLabel] != string(vm.UID) && !named {
