@@ -87,6 +87,35 @@ var protectionCases = cases{
 		t.Expect(f.Networks()).To(BeEmpty())
 	},
 
+	"protected VM, annotation with another value than true: its server stays": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		for name, value := range map[string]string{"a": "True", "b": "yes", "c": "1"} {
+			vm := f.readyVM(name)
+			annotate(t, vm, pcapi.DeletionProtectionAnnotation, value)
+			deleteObject(t, vm)
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", pcapi.DeletionProtectionAnnotation))
+			t.Expect(f.serversNamed(name)).To(HaveLen(1))
+			t.Eventually(eventReasons(vm)).Should(ContainElement("UnknownAnnotation"))
+			unprotect(t, vm)
+			t.Eventually(isGone(vm)).Should(BeTrue())
+		}
+	},
+
+	"protected group is deleted, and its members too: their servers stay until the annotation is removed": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		g, members := f.readyGroup("web", 2)
+		protect(t, g)
+		deleteObject(t, g)
+		t.Eventually(latest(g)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", pcapi.DeletionProtectionAnnotation))
+		deleteObject(t, &members[0]) // as the garbage collector does
+		t.Eventually(latest(&members[0])).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "VmGroup"))
+		t.Expect(get(t, &members[1]).DeletionTimestamp).To(BeNil())
+		t.Expect(f.Servers()).To(HaveLen(2))
+		unprotect(t, g)
+		t.Eventually(f.Servers).Should(BeEmpty())
+		t.Eventually(isGone(g)).Should(BeTrue())
+	},
+
 	"group with a protected member is scaled to 0: the member stays until the annotation is removed": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		g, members := f.readyGroup("web", 3)
