@@ -92,10 +92,9 @@ func (s entity) foreign(devices object.VirtualDeviceList) []*types.VirtualDisk {
 	var home object.DatastorePath
 	home.FromString(s.text(filesPath))
 	own := s.origin().Disks
-	if len(own) > 0 {
-		for _, at := range s.slots() {
-			own = append(own, at)
-		}
+	listed := own != nil
+	for _, at := range s.slots() {
+		own = append(own, at)
 	}
 	var foreign []*types.VirtualDisk
 	for _, device := range devices.SelectByType((*types.VirtualDisk)(nil)) {
@@ -105,7 +104,7 @@ func (s entity) foreign(devices object.VirtualDeviceList) []*types.VirtualDisk {
 		}
 		var file object.DatastorePath
 		inside := file.FromString(fileOf(disk)) && file.Datastore == home.Datastore && path.Dir(file.Path) == path.Dir(home.Path)
-		known := len(own) == 0 || slices.Contains(own, slotOf(disk))
+		known := !listed || slices.Contains(own, slotOf(disk))
 		if !inside || !known || disk.VDiskId != nil || !exclusive(disk) {
 			foreign = append(foreign, disk)
 		}

@@ -40,6 +40,8 @@ func TestOnlyDisksOfTheVMItselfAreDestroyedWithIt(t *testing.T) {
 		"that of the template, that nobody shares":        {disk: filed(attached(0, 1), "[ds1] web/web.vmdk", sharing(types.VirtualDiskSharingSharingNone)), origin: made},
 		"one with a name":                                 {disk: filed(attached(1, 1), "[ds1] web/web_1.vmdk"), origin: made},
 		"in the VM's folder, at another unit":             {disk: filed(attached(2, 1), "[ds1] web/web_2.vmdk"), origin: made, foreign: true},
+		"in the VM's folder, of a template without disks": {disk: filed(attached(2, 1), "[ds1] web/web_2.vmdk"), origin: `{"key":"k","disks":[]}`, foreign: true},
+		"with a name, of a template without disks":        {disk: filed(attached(1, 1), "[ds1] web/web_1.vmdk"), origin: `{"key":"k","disks":[]}`},
 		"in the VM's folder, of a VM of an older version": {disk: filed(attached(2, 1), "[ds1] web/web_2.vmdk"), origin: `{"key":"k"}`},
 		"in the VM's folder, of a VM that was imported":   {disk: filed(attached(2, 1), "[ds1] web/web_2.vmdk")},
 		"in another folder, of a VM that was imported":    {disk: filed(attached(0, 1), "[ds1] web2/web.vmdk"), foreign: true},

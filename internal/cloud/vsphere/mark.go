@@ -34,8 +34,8 @@ type origin struct {
 	Network  string `json:"network,omitempty"`
 	// Default is the name of the template where none was asked for.
 	Default string `json:"default,omitempty"`
-	// Disks are where the template has its disks; empty in VMs of older versions.
-	Disks []slot `json:"disks,omitempty"`
+	// Disks are where the template has its disks, empty if it has none; nil in VMs of older versions.
+	Disks []slot `json:"disks,omitzero"`
 	// AntiAffinity is the one by which the other VMs of its group find the VM.
 	AntiAffinity cloud.AntiAffinity `json:"antiAffinity,omitzero"`
 }
@@ -56,6 +56,7 @@ func mark(req cloud.CreateServer, of template) []types.BaseOptionValue {
 	if from.Template == "" {
 		from.Default = of.name
 	}
+	from.Disks = []slot{}
 	for _, device := range of.devices.SelectByType((*types.VirtualDisk)(nil)) {
 		from.Disks = append(from.Disks, slotOf(device))
 	}
