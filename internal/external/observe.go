@@ -120,9 +120,9 @@ func (l *Lifecycle[T, R, S]) askIfUnknown(ctx context.Context, obj T, obs S, id 
 	created, known := l.Tracker.CreatedID(obj.GetUID())
 	switch {
 	case id == "" && l.removed(obj) && o.Proved():
-		return l.askCandidate(ctx, obj, obs)
-	case id == "" && l.OnDemand && known && len(o.Candidates) == 0:
-		return l.askCreated(ctx, obj, obs, created)
+		return l.askUnrecorded(ctx, obj, obs, l.kind.Identify(o.Candidates[0]).ID)
+	case id == "" && known && len(o.Candidates) == 0 && (l.OnDemand || o.Looked):
+		return l.askUnrecorded(ctx, obj, obs, created)
 	case id == "" || o.Working || o.Gone:
 		l.Looks.Forget(obj.GetUID())
 		return nil
@@ -146,43 +146,28 @@ func (l *Lifecycle[T, R, S]) operation(obj T, record Record) Operation {
 	return began
 }
 
-// askCreated asks the cloud for what this process created, if the listing lags
-// behind the create.
-func (l *Lifecycle[T, R, S]) askCreated(ctx context.Context, obj T, obs S, id string) error {
+// askUnrecorded asks the cloud for a resource without a recorded id: a create of this process made it
+// and no listing shows it, or its deletion was sent, so that another one may have its id.
+func (l *Lifecycle[T, R, S]) askUnrecorded(ctx context.Context, obj T, obs S, id string) error {
 	o := obs.External()
-	r, err := l.kind.Get(ctx, obs, id)
-	switch {
-	case notFound(err), err == nil && !l.kind.Owns(obj, obs, r):
-	case err != nil:
-		return l.lookFailed(obj, o, err)
-	default:
-		o.Candidates, o.Proof = []R{r}, OwnerProof
-	}
-	l.Looks.Forget(obj.GetUID())
-	return nil
-}
-
-// askCandidate asks the cloud for a resource without a recorded id whose deletion was sent:
-// it may be gone, and another one may have its id.
-func (l *Lifecycle[T, R, S]) askCandidate(ctx context.Context, obj T, obs S) error {
-	o := obs.External()
-	if !o.Available() || o.View.Braked {
+	if !o.Available() {
+		o.Looked = false // what the listing lacks is not proved to be gone
 		return nil
 	}
-	id := l.kind.Identify(o.Candidates[0]).ID
+	others := o.Candidates[min(1, len(o.Candidates)):]
 	r, err := l.kind.Get(ctx, obs, id)
 	switch {
-	case cloud.Is(err, cloud.NotFound), err == nil && l.reused(obj, obs, r):
-		o.Candidates = o.Candidates[1:]
-	case notFound(err) && l.unlisted(o, id):
-		o.Candidates = o.Candidates[1:]
+	case cloud.Is(err, cloud.Displaced):
+		o.Displaced = l.displaced(obj, err)
+	case cloud.Is(err, cloud.NotFound), err == nil && l.reused(obj, obs, r), notFound(err) && l.unlisted(o, id):
+		o.Candidates = others
 	case notFound(err): // a listing decides
 	case err != nil:
 		return l.lookFailed(obj, o, err)
-	case !l.kind.Owns(obj, obs, r):
+	case l.kind.Owns(obj, obs, r):
+		o.Candidates, o.Proof = append([]R{r}, others...), OwnerProof
+	case len(o.Candidates) > 0 || !l.OnDemand && !l.removed(obj): // else the search showed that it is another one
 		o.Candidates, o.Proof = []R{r}, NoProof
-	default:
-		o.Candidates[0] = r
 	}
 	l.Looks.Forget(obj.GetUID())
 	return nil
