@@ -6,6 +6,7 @@
 //	closing.go  how clients are closed: replaced, unused, of a deleted Cloud, at the end
 //	dialer.go   what each type of cloud has to implement
 //	inputs.go   what a client is made from: spec and Secret
+//	secret.go   the Secret, and what is kept of it
 package clouds
 
 import (
@@ -45,6 +46,8 @@ type Clients struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry
+	// secrets are those of the Clouds, by the name of the Cloud, until it is forgotten.
+	secrets map[string]*credentials
 	closed  bool
 	// closing counts what runs in the background. ended is closed when it is 0; nil
 	// if nobody waits for that.
@@ -54,7 +57,7 @@ type Clients struct {
 
 // New returns Clients that hold no client yet.
 func New(opts Options) *Clients {
-	return &Clients{opts: opts, entries: map[string]*entry{}}
+	return &Clients{opts: opts, entries: map[string]*entry{}, secrets: map[string]*credentials{}}
 }
 
 // Get returns the client for the spec and the Secret of a Cloud as they are now:
@@ -67,7 +70,7 @@ func New(opts Options) *Clients {
 //
 // Get returns an *UnusableError if no client can be made from the inputs, or
 // the API server's error. It closes the clients if the Secret is missing or not for
-// this Cloud.
+// this Cloud, unless the Cloud is being deleted and this process has read the Secret before.
 //
 // Calling Get keeps the client for all callers: from then on GetShared returns it
 // without looking at the Secret.
@@ -215,7 +218,7 @@ func (s *Clients) inputsOf(ctx context.Context, c *pcapi.Cloud, e *entry) (input
 	s.mu.Lock()
 	s.retire(e.endOther(identity)...)
 	s.mu.Unlock()
-	in, err := s.read(ctx, c)
+	in, err := s.read(ctx, c, identity)
 	if _, withdrawn := errors.AsType[*UnusableError](err); withdrawn {
 		s.mu.Lock()
 		s.retire(e.takeAll()...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -328,6 +329,64 @@ func TestWithdrawnSecretEndsTheClient(t *testing.T) {
 			h.dialed[0].wantClosed(t)
 			if h.InUse("home", first) {
 				t.Error("withdrawn credentials are in use")
+			}
+		})
+	}
+}
+
+func deleting(c *pcapi.Cloud) {
+	c.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)}
+}
+
+// TestDeletedSecretOfADeletedCloud is about what may be made of a Secret that does not exist any more.
+func TestDeletedSecretOfADeletedCloud(t *testing.T) {
+	label := func(h *harness, _ *pcapi.Cloud) {
+		secret := secretOf(map[string]string{"token": "old"})
+		secret.Labels = nil
+		if err := h.client.Update(h.t.Context(), secret); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		// before is done before the Secret is deleted, and after it after that.
+		before, after func(*harness, *pcapi.Cloud)
+		used          bool
+	}{
+		"the Cloud is deleted first": {before: func(_ *harness, c *pcapi.Cloud) { deleting(c) }, used: true},
+		"the Cloud is deleted later": {after: func(_ *harness, c *pcapi.Cloud) { deleting(c) }, used: true},
+		"the Cloud stays":            {},
+		"the label was removed":      {before: label, after: func(_ *harness, c *pcapi.Cloud) { deleting(c) }},
+		"the endpoint changed":       {after: func(_ *harness, c *pcapi.Cloud) { deleting(c); c.Spec.Endpoint = "https://other.test" }},
+		"another Secret is named": {after: func(_ *harness, c *pcapi.Cloud) {
+			deleting(c)
+			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "another"}
+		}},
+		"it is another Cloud of the name": {after: func(_ *harness, c *pcapi.Cloud) { deleting(c); c.UID = "uid-2" }},
+		"the Cloud was forgotten":         {after: func(h *harness, c *pcapi.Cloud) { deleting(c); h.Forget(h.t.Context(), c.Name) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, c, first := connected(t)
+			if tc.before != nil {
+				tc.before(h, c)
+				_, _ = h.Get(t.Context(), c)
+			}
+			if err := h.client.Delete(t.Context(), secretOf(nil)); err != nil {
+				t.Fatal(err)
+			}
+			got, err := h.Get(t.Context(), c)
+			if tc.after != nil {
+				if reasonOf(err) != pcapi.SecretMissingReason {
+					t.Errorf("%v before the Cloud is deleted, want SecretMissing", err)
+				}
+				h.dialed[0].wantClosed(t)
+				tc.after(h, c)
+				got, err = h.Get(t.Context(), c)
+			}
+			if used := err == nil && got != nil; used != tc.used || used && !h.SecretGone("home") {
+				t.Errorf("%v, want that the Secret is used: %t", err, tc.used)
+			}
+			if tc.used && tc.before != nil && got != first {
+				t.Error("another client was made")
 			}
 		})
 	}

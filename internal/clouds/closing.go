@@ -69,6 +69,7 @@ func (s *Clients) DropAll(ctx context.Context, name string) {
 // the Dialers hold for it, such as its metrics.
 func (s *Clients) Forget(ctx context.Context, name string) {
 	s.drop(ctx, name, (*entry).takeAll, func() {
+		s.forgetSecret(name)
 		// The Cloud may have had another type before.
 		for _, d := range s.opts.Dialers {
 			d.Forget(name)
@@ -135,6 +136,7 @@ func (s *Clients) Close(ctx context.Context) {
 		all = append(all, e.takeAll()...)
 	}
 	clear(s.entries)
+	clear(s.secrets)
 	ended := make(chan struct{})
 	if s.closing == 0 || s.ended != nil {
 		close(ended)

@@ -10,14 +10,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
-
-// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get
 
 // fingerprint identifies inputs.
 type fingerprint [sha256.Size]byte
@@ -31,13 +27,13 @@ type inputs struct {
 	fingerprint fingerprint
 }
 
-func (s *Clients) read(ctx context.Context, c *pcapi.Cloud) (inputs, error) {
+func (s *Clients) read(ctx context.Context, c *pcapi.Cloud, identity fingerprint) (inputs, error) {
 	var in inputs
 	var err error
 	if in.dialer, err = s.dialer(c.Spec.Type); err != nil {
 		return in, err
 	}
-	if in.secret, err = s.secret(ctx, c, in.dialer); err != nil {
+	if in.secret, err = s.secret(ctx, c, in.dialer, identity); err != nil {
 		return in, err
 	}
 	in.fingerprint, err = fingerprintOf(c, in.secret)
@@ -54,29 +50,6 @@ func (s *Clients) dialer(served pcapi.CloudType) (Dialer, error) {
 	}
 	return nil, &UnusableError{Reason: pcapi.InvalidConfigurationReason, Err: fmt.Errorf(
 		"spec.type %q is not served by this operator: choose one of %s", served, strings.Join(names, ", "))}
-}
-
-func (s *Clients) secret(ctx context.Context, c *pcapi.Cloud, d Dialer) (*corev1.Secret, error) {
-	if c.Spec.CredentialsSecretRef == nil {
-		return nil, nil //nolint:nilnil // a Cloud may do without a Secret
-	}
-	name := c.Spec.CredentialsSecretRef.Name
-	var secret corev1.Secret
-	err := s.opts.Secrets.Get(ctx, client.ObjectKey{Namespace: s.opts.Namespace, Name: name}, &secret)
-	if apierrors.IsNotFound(err) {
-		return nil, &UnusableError{Reason: pcapi.SecretMissingReason, Err: fmt.Errorf(
-			"Secret %q does not exist in namespace %q: create it with %s, and with the label %s=%s",
-			name, s.opts.Namespace, d.SecretKeys(), pcapi.CredentialsForLabel, c.Name)}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read Secret %q in namespace %q: %w", name, s.opts.Namespace, err)
-	}
-	if secret.Labels[pcapi.CredentialsForLabel] != c.Name {
-		return nil, &UnusableError{Reason: pcapi.InvalidConfigurationReason, Err: fmt.Errorf(
-			"Secret %q in namespace %q is not for this Cloud: give it the label %s=%s to allow that its data is sent to spec.endpoint",
-			name, s.opts.Namespace, pcapi.CredentialsForLabel, c.Name)}
-	}
-	return &secret, nil
 }
 
 // clientSpec returns the spec without the fields that do not concern a client, so

@@ -39,6 +39,9 @@ type observation struct {
 	// cause is the error that led to it.
 	failed, cause error
 	unproven      bool
+	// secretGone is whether the Secret does not exist any more, and its data is used on until
+	// the deletion of the Cloud is done.
+	secretGone bool
 	// defect is what the spec names, does not exist, and only some VMs need; nil if nothing.
 	defect error
 	// refused is the outcome if a new client cannot be made or failed, and the one in
@@ -101,6 +104,7 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 	}
 	_, obs.invalid = metav1.LabelSelectorAsSelector(c.Spec.AllowedNamespaces)
 	current, due, err := k.connection(ctx, c, obs, view)
+	obs.secretGone = err == nil && c.Spec.CredentialsSecretRef != nil && k.Clients.SecretGone(c.Name)
 	if due {
 		// The VMs are read before the servers: one that is deleted meanwhile leaves no orphan.
 		vms, readErr := k.vmsOf(ctx, c)

@@ -62,7 +62,9 @@ func stall(reason string, cause error) error {
 // publicText returns what tenants may read of a failed poll. The details concern
 // the platform: the Cloud's own conditions have them.
 func publicText(err error) string {
-	if _, ok := errors.AsType[*clouds.UnusableError](err); ok {
+	if unusable, ok := errors.AsType[*clouds.UnusableError](err); ok && unusable.Reason == pcapi.SecretMissingReason {
+		return "its credentials are missing: its administrator has to create their Secret"
+	} else if ok {
 		return "its configuration has to be corrected by its administrator"
 	}
 	switch {

@@ -61,7 +61,7 @@ func TestTenantsReadNothingOfThePlatform(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&clouds.UnusableError{Reason: pcapi.SecretMissingReason, Err: errors.New(secret)}, "its configuration has to be corrected by its administrator"},
+		{&clouds.UnusableError{Reason: pcapi.SecretMissingReason, Err: errors.New(secret)}, "its credentials are missing: its administrator has to create their Secret"},
 		{&clouds.UnusableError{Reason: pcapi.InvalidConfigurationReason, Err: of(cloud.Rejected)}, "its configuration has to be corrected by its administrator"},
 		{of(cloud.Unavailable), "list servers: the cloud does not answer or cannot serve requests"},
 		{of(cloud.Throttled), "list servers: the cloud or its limits allow no more requests now"},

@@ -29,7 +29,7 @@ func (k *kind) Plan(c *pcapi.Cloud, obs *observation) plan {
 	}
 	if obs.failed != nil {
 		p.Steps = append(p.Steps, k.markUnavailable())
-		return p.Then(obs.failed)
+		return p.Then(failedOutcome(c, obs))
 	}
 	if !obs.claimed && c.DeletionTimestamp.IsZero() {
 		p.Steps = append(p.Steps, k.claim())
@@ -57,12 +57,27 @@ func (k *kind) Plan(c *pcapi.Cloud, obs *observation) plan {
 	return p.Then(outcomeAfter(c, obs, braked))
 }
 
+// failedOutcome is the outcome of a reconcile whose cloud cannot be used. It says what a Secret is needed for that was
+// deleted before what the Cloud has made.
+func failedOutcome(c *pcapi.Cloud, obs *observation) error {
+	stalled, ok := errors.AsType[*reconciler.StalledError](obs.failed)
+	if !ok || stalled.Reason != pcapi.SecretMissingReason || c.DeletionTimestamp.IsZero() {
+		return obs.failed
+	}
+	return stall(stalled.Reason, fmt.Errorf("%w; it is needed for the deletion of the VMs, Networks and VMSnapshots that refer to this Cloud, %d in number: "+
+		"the condition InUse names them; this Cloud goes when the last is gone", stalled.Cause, obs.shown.count))
+}
+
 // outcomeAfter is the outcome of a reconcile whose steps succeeded.
 func outcomeAfter(c *pcapi.Cloud, obs *observation, braked bool) error {
 	switch {
 	case !c.DeletionTimestamp.IsZero():
+		kept := ""
+		if obs.secretGone {
+			kept = fmt.Sprintf("; Secret %q does not exist any more, and is used as it was until this process ends: create it again if the deletion is to take longer", c.Spec.CredentialsSecretRef.Name)
+		}
 		return &reconciler.StalledError{Reason: pcapi.InUseReason, Recheck: recheck,
-			Cause: fmt.Errorf("VMs, Networks and VMSnapshots that refer to this Cloud: %d; delete them first, it goes when the last is gone; the condition InUse names them", obs.shown.count)}
+			Cause: fmt.Errorf("VMs, Networks and VMSnapshots that refer to this Cloud: %d; delete them first, it goes when the last is gone; the condition InUse names them%s", obs.shown.count, kept)}
 	case braked:
 		return &reconciler.StalledError{Reason: pcapi.ServersVanishedReason, Recheck: recheck,
 			Cause: errors.New("the brake is on: nothing is created or deleted on this cloud; the Braked condition says how to release it")}
