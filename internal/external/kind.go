@@ -118,7 +118,7 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	Unclear(obj T, obs S, err error) error
 	// Refused returns the outcome of a create that was clearly refused; nil for
 	// the outcome that every kind has.
-	Refused(obj T, obs S, err error) error
+	Refused(ctx context.Context, obj T, obs S, err error) error
 	// KeepsClaim reports whether the claim stays although a create was clearly refused; for
 	// nil, whether it stays after every refusal.
 	KeepsClaim(obs S, err error) bool
@@ -169,7 +169,7 @@ func (Defaults[T, R, S]) Unclear(_ T, _ S, err error) error {
 }
 
 // Refused leaves the outcome to the lifecycle.
-func (Defaults[T, R, S]) Refused(T, S, error) error { return nil }
+func (Defaults[T, R, S]) Refused(context.Context, T, S, error) error { return nil }
 
 // KeepsClaim keeps it for creates that are soon sent again unchanged.
 func (Defaults[T, R, S]) KeepsClaim(_ S, err error) bool {

@@ -187,7 +187,7 @@ func TestDefaults(t *testing.T) {
 		}
 	})
 	t.Run("Refused: left to the lifecycle", func(t *testing.T) {
-		if outcome := defaults.Refused(v, obs, &cloud.Error{Kind: cloud.Rejected}); outcome != nil {
+		if outcome := defaults.Refused(t.Context(), v, obs, &cloud.Error{Kind: cloud.Rejected}); outcome != nil {
 			t.Errorf("outcome %v, want none", outcome)
 		}
 	})

@@ -173,7 +173,7 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 			return err
 		}
 	}
-	if outcome := l.kind.Refused(obj, obs, err); outcome != nil {
+	if outcome := l.kind.Refused(ctx, obj, obs, err); outcome != nil {
 		return outcome
 	}
 	return l.Failed(obj, o, err)

@@ -46,9 +46,13 @@ func (k *kind) observeAddresses(ctx context.Context, vm *pcapi.VM, obs *observat
 		if err != nil {
 			return err
 		}
-		if holder != "" {
+		switch {
+		case holder != nil && leaving(holder):
+			obs.detached = awaitDeletion(fmt.Sprintf("spec.network.interfaces[%s].addresses: %s on Network %q", i.Name, address, net.Name), fmt.Sprintf("VM %q", holder.Name))
+			return nil
+		case holder != nil:
 			obs.detached = badAddress(pcapi.AddressInUseReason, external.RecheckSoon, i, address, fmt.Sprintf(
-				"is that of VM %q on Network %q: choose another address, or delete that VM", holder, net.Name))
+				"is that of VM %q on Network %q: choose another address, or delete that VM", holder.Name, net.Name))
 			return nil
 		}
 	}
@@ -88,20 +92,21 @@ func unusable(text string, net *pcapi.Network) string {
 	return fmt.Sprintf("%s of Network %q, %s: choose another address inside %[3]s", what, net.Name, net.Status.CIDR)
 }
 
-// holderOf returns the name of another VM of the namespace that has a static address on a
-// Network, or that gets it before this one; empty if there is none.
-func (k *kind) holderOf(ctx context.Context, vm *pcapi.VM, obs *observation, network string, address pcapi.VMAddress) (string, error) {
+// holderOf returns another VM of the namespace that has a static address on a Network, or that gets
+// it before this one; nil if there is none. One that is being deleted comes last.
+func (k *kind) holderOf(ctx context.Context, vm *pcapi.VM, obs *observation, network string, address pcapi.VMAddress) (holder *pcapi.VM, err error) {
 	var list pcapi.VMList
-	err := k.Client.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{addressIndex: addressKey(network, address)}, client.UnsafeDisableDeepCopy)
+	err = k.Client.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{addressIndex: addressKey(network, address)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return "", fmt.Errorf("list the VMs with the address %s: %w", address, err)
+		return nil, fmt.Errorf("list the VMs with the address %s: %w", address, err)
 	}
 	for i := range list.Items {
-		if other := &list.Items[i]; other.Name != vm.Name && precedes(other, vm, obs) {
-			return other.Name, nil
+		other := &list.Items[i]
+		if other.Name != vm.Name && !released(other) && precedes(other, vm, obs) && (holder == nil || leaving(holder)) {
+			holder = other
 		}
 	}
-	return "", nil
+	return holder, nil
 }
 
 // precedes reports whether another VM that asks for the same as vm, which has no server, comes

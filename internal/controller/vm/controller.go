@@ -7,6 +7,7 @@
 //	resource.go    the servers of the cloud, for internal/external
 //	answer.go      whether the answer to a create is about what it made
 //	relate.go      other VMs that have the name or the server
+//	freed.go       VMs that wait for what a VM has that is being deleted
 //	imports.go     which servers a VM may import
 //	class.go       the VMClass that a VM takes its size or flavor from
 //	group.go       VmGroups that protect their members
@@ -99,6 +100,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	return watchSnapshots(watchClasses(b, find), mgr.GetCache()).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.VM{}, engine.Forget(k.ForgetDeleted)).
+		Watches(&pcapi.VM{}, k.freed(find)).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		Watches(&pcapi.VmGroup{}, membersOf(find), builder.WithPredicates(protectionEnded)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {

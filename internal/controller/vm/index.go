@@ -32,6 +32,9 @@ const unresolved = ""
 // key is a key of serverIndex and nameIndex.
 func key(cloudName, value string) string { return cloudName + "/" + value }
 
+// nameKey is the key of nameIndex of a VM that wants its name on a Cloud.
+func nameKey(vm *pcapi.VM, on string) string { return key(on, cloud.NormalName(vm.Spec.VMName)) }
+
 // serverKey is a key of serverIndex. A cloud may spell a UUID in another way than spec.import.
 func serverKey(cloudName, id string) string { return key(cloudName, cloud.CanonicalUUID(id)) }
 
@@ -90,7 +93,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 // indexes returns the keys of a VM, by index.
 var indexes = map[string]func(*pcapi.VM) []string{
 	nameIndex: func(vm *pcapi.VM) []string {
-		return []string{key(indexedCloud(vm), cloud.NormalName(vm.Spec.VMName))}
+		return []string{nameKey(vm, indexedCloud(vm))}
 	},
 	serverIndex: func(vm *pcapi.VM) []string {
 		switch {

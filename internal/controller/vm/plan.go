@@ -47,13 +47,13 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 	case obs.unclassed != nil:
 		return k.planWaiting(vm, obs, obs.unclassed)
 	case obs.rival != nil && obs.Claimed != "" && obs.SettleTimeLeft == 0:
-		return k.Do(k.Steps.Unclaim).Then(taken(obs.rival))
+		return k.Do(k.Steps.Unclaim).Then(taken(obs, obs.rival))
 	case obs.rival != nil:
-		return k.End(taken(obs.rival))
+		return k.End(taken(obs, obs.rival))
 	case claimed && !unchecked(vm, obs):
 		return k.creating(vm, obs)
 	case obs.nameErr != nil:
-		return k.End(refusedName(cloud.Public(obs.nameErr)))
+		return k.End(refusedName(obs, cloud.Public(obs.nameErr)))
 	case claimed:
 		return k.creating(vm, obs, k.stepCheckName())
 	}
@@ -111,7 +111,7 @@ func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 	case obs.importErr != nil && !errors.Is(obs.importErr, errOwned):
 		return rejected("%w", obs.importErr)
 	case obs.rival != nil:
-		return k.End(ambiguous(obs.rival))
+		return k.End(cmp.Or(obs.freeSoon, ambiguous(obs.rival)))
 	case obs.importErr != nil:
 		return rejected("%w", obs.importErr)
 	case obs.Gone:
@@ -335,14 +335,15 @@ func ambiguous(cause error) error {
 	return reconciler.Stalled(pcapi.AmbiguousReason, external.RecheckSoon, cause)
 }
 
-func taken(cause error) error {
-	return reconciler.Stalled(pcapi.TakenReason, external.RecheckSoon, cause)
+// taken is the outcome for a name that something else has.
+func taken(obs *observation, cause error) error {
+	return cmp.Or(obs.freeSoon, reconciler.Stalled(pcapi.TakenReason, external.RecheckSoon, cause))
 }
 
 // refusedName is the outcome for a name that the cloud does not allow.
-func refusedName(cause error) error {
+func refusedName(obs *observation, cause error) error {
 	if cloud.Is(cause, cloud.Taken) {
-		return taken(cause)
+		return taken(obs, cause)
 	}
 	return reconciler.Stalled(pcapi.ProhibitedReason, recheckName(cause), cause)
 }

@@ -17,10 +17,24 @@ const maxRefusals = 10_000
 // refusals holds the names and tags that the cloud refused, so that a reconcile with
 // another cause does not send them again. An edit of the name, for tags any edit, or one of
 // the reconcile-requested-at annotation sends them again.
-type refusals struct{ cache *cache.LRUExpireCache }
+type refusals struct {
+	cache *cache.LRUExpireCache
+	// freed has when a VM that had a name was deleted, by nameKey.
+	freed *cache.LRUExpireCache
+	clock func() time.Time
+}
 
 func newRefusals(clock func() time.Time) refusals {
-	return refusals{cache: cache.NewLRUExpireCacheWithClock(maxRefusals, clockFunc(clock))}
+	return refusals{
+		cache: cache.NewLRUExpireCacheWithClock(maxRefusals, clockFunc(clock)),
+		freed: cache.NewLRUExpireCacheWithClock(maxRefusals, clockFunc(clock)), clock: clock,
+	}
+}
+
+// refusal is the cloud's answer to a name that it was asked for at a time.
+type refusal struct {
+	cause error
+	asked time.Time
 }
 
 type refusalKey struct {
@@ -37,8 +51,15 @@ func keyOf(vm *pcapi.VM, on string) refusalKey {
 	return refusalKey{vm.UID, on, nameOf(vm), vm.Annotations[pcapi.ReconcileRequestedAtAnnotation]}
 }
 
-func (r refusals) record(vm *pcapi.VM, on string, refusal error) {
-	r.cache.Add(keyOf(vm, on), refusal, recheckName(refusal))
+func (r refusals) record(vm *pcapi.VM, on string, asked time.Time, cause error) {
+	r.cache.Add(keyOf(vm, on), refusal{cause, asked}, recheckName(cause))
+}
+
+// free records that a VM does not have its name on Clouds any more. Refusals of checks before that do not stand.
+func (r refusals) free(vm *pcapi.VM, clouds []string) {
+	for _, on := range clouds {
+		r.freed.Add(nameKey(vm, on), r.clock(), external.RecheckRefused)
+	}
 }
 
 // recheckName returns after how long a name that the cloud refused is checked again. Only the
@@ -52,10 +73,15 @@ func recheckName(refusal error) time.Duration {
 
 // recall returns the refusal of a Cloud that still stands, nil if there is none.
 func (r refusals) recall(vm *pcapi.VM, on string) error {
-	if refusal, ok := r.cache.Get(keyOf(vm, on)); ok {
-		return refusal.(error)
+	entry, ok := r.cache.Get(keyOf(vm, on))
+	if !ok {
+		return nil
 	}
-	return nil
+	last := entry.(refusal)
+	if freed, ok := r.freed.Get(nameKey(vm, on)); ok && !freed.(time.Time).Before(last.asked) {
+		return nil
+	}
+	return last.cause
 }
 
 type tagsKey struct {

@@ -28,8 +28,8 @@ func TestRefusalsExpire(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			now := startTime
 			r := newRefusals(func() time.Time { return now })
-			r.record(prohibited, "default", errProhibited)
-			r.record(taken, "default", errTaken)
+			r.record(prohibited, "default", startTime, errProhibited)
+			r.record(taken, "default", startTime, errTaken)
 			now = startTime.Add(tc.after)
 			if got := r.recall(tc.vm, "default"); !errors.Is(got, tc.want) {
 				t.Errorf("refusal after %v: %v, want %v", tc.after, got, tc.want)
@@ -40,7 +40,7 @@ func TestRefusalsExpire(t *testing.T) {
 
 func TestRefusalsApplyToOneNameAndRequest(t *testing.T) {
 	r := newRefusals(func() time.Time { return startTime })
-	r.record(vmWith(), "default", errProhibited)
+	r.record(vmWith(), "default", startTime, errProhibited)
 	for name, change := range map[string]func(*pcapi.VM){
 		"another name: checked again": func(vm *pcapi.VM) { vm.Spec.VMName = "db" },
 		"another requested reconcile: checked again": func(vm *pcapi.VM) {
@@ -70,9 +70,9 @@ func TestRefusalsApplyToOneNameAndRequest(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	r := newRefusals(func() time.Time { return startTime })
 	first := vmWith()
-	r.record(first, "default", errProhibited)
+	r.record(first, "default", startTime, errProhibited)
 	for i := range maxRefusals {
-		r.record(other(fmt.Sprint(i)), "default", errProhibited)
+		r.record(other(fmt.Sprint(i)), "default", startTime, errProhibited)
 	}
 	if got := r.recall(first, "default"); got != nil {
 		t.Errorf("the oldest of %d refusals was not dropped", maxRefusals+1)
@@ -89,7 +89,7 @@ func TestRefusalsConcurrently(*testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for range 200 {
-				r.record(vmWith(), "default", errTaken)
+				r.record(vmWith(), "default", startTime, errTaken)
 				_ = r.recall(vmWith(), "default")
 			}
 		})

@@ -45,7 +45,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		return nil
 	case vm.Status.VMID == "" && vm.Spec.Import == nil:
 		obs.nameErr = k.refusals.recall(vm, obs.Cloud)
-		if err := k.observeNetworks(ctx, vm, obs); err != nil {
+		if err := errors.Join(k.observeHolders(ctx, vm, obs), k.observeNetworks(ctx, vm, obs)); err != nil {
 			return err
 		}
 		return k.observeRivals(ctx, vm, obs)
@@ -117,32 +117,34 @@ func mayHold(other, vm *pcapi.VM, s cloud.Server) bool {
 // observeRivals finds other VMs that have the name or the server. Names matter
 // only where nothing better says which VM owns a server.
 func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	if err := k.dropTaken(ctx, vm, obs); err != nil {
+	rivals, err := k.dropTaken(ctx, vm, obs)
+	if err != nil {
 		return err
 	}
 	if vm.Spec.Import != nil {
 		others, err := k.others(ctx, vm, obs, serverIndex, vm.Spec.Import.VMID)
-		for _, other := range others {
-			if other.Status.VMID != "" || older(&other, vm) {
-				obs.rival = errRival
-			}
-		}
+		setRivals(vm, obs, append(rivals, slices.DeleteFunc(others, func(other pcapi.VM) bool {
+			return released(&other) || other.Status.VMID == "" && !older(&other, vm)
+		})...))
 		return err
 	}
 	if obs.Capabilities().Has(cloud.Labels) || !obs.Capabilities().Has(cloud.UniqueNames) {
+		setRivals(vm, obs, rivals)
 		return nil
 	}
 	others, err := k.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName))
-	for _, other := range others {
-		if rivalsByName(&other, vm, obs) {
-			obs.rival = errRival
-		}
-	}
+	setRivals(vm, obs, append(rivals, slices.DeleteFunc(others, func(other pcapi.VM) bool { return !rivalsByName(&other, vm, obs) })...))
 	if obs.rival != nil && obs.Proof == external.NameProof {
 		obs.contested = append(obs.contested, obs.Candidates...)
 		obs.Candidates = nil
 	}
 	return err
+}
+
+func setRivals(vm *pcapi.VM, obs *observation, rivals []pcapi.VM) {
+	if len(rivals) > 0 {
+		obs.rival, obs.freeSoon = errRival, freeSoon(vm, rivals)
+	}
 }
 
 // rivalsByName reports whether another VM, whose name is alike, has the name. Where
@@ -151,7 +153,7 @@ func rivalsByName(other, vm *pcapi.VM, obs *observation) bool {
 	if obs.Capabilities().Has(cloud.FolderNames) && other.Spec.Folder != vm.Spec.Folder {
 		return false // names are unique per folder
 	}
-	recorded := other.Status.VMID != ""
+	recorded := other.Status.VMID != "" && !released(other)
 	claimed := controllerutil.ContainsFinalizer(other, pcapi.VMFinalizer) && other.Status.NameInCloud != ""
 	if other.Spec.VMName == vm.Spec.VMName {
 		return recorded || (claimed && (obs.Claimed == "" || older(other, vm)))
@@ -168,16 +170,16 @@ func mayOwn(other, vm *pcapi.VM, obs *observation) bool {
 	return obs.Candidates[0].Name == other.Spec.VMName || older(other, vm)
 }
 
-// dropTaken removes the candidates that other VMs have on record.
-func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+// dropTaken removes the candidates that other VMs have on record. It returns these VMs if names are unique.
+func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) (rivals []pcapi.VM, err error) {
 	if len(obs.Candidates) == 0 || obs.Proof == external.OwnerProof {
-		return nil
+		return nil, nil
 	}
 	mine := obs.Candidates[:0]
 	for _, s := range obs.Candidates {
 		others, err := k.others(ctx, vm, obs, serverIndex, s.ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		others = slices.DeleteFunc(others, func(other pcapi.VM) bool { return !mayHold(&other, vm, s) })
 		if len(others) == 0 {
@@ -188,11 +190,11 @@ func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) er
 			obs.contested = append(obs.contested, s)
 		}
 		if obs.Capabilities().Has(cloud.UniqueNames) {
-			obs.rival = errRival
+			rivals = append(rivals, others...)
 		}
 	}
 	obs.Candidates = mine
-	return nil
+	return rivals, nil
 }
 
 // keepsServer reports whether a VM that has a server on record is not being deleted: the record of one that is may be

@@ -58,6 +58,9 @@ type observation struct {
 	// rival is set if another VM has the name or the server, on a cloud where one
 	// excludes the other.
 	rival error
+	// freeSoon is the outcome if the name or the server that the VM wants is only that of VM objects
+	// that are being deleted; nil if it is not.
+	freeSoon error
 	// contested are the servers that may be this VM's, or that of another VM that has its name
 	// or records the id of the server. They are not Candidates.
 	contested []cloud.Server

@@ -148,6 +148,8 @@ func reportName(vm *pcapi.VM, obs *observation) {
 	switch {
 	case vm.Status.VMID != "", obs.nameErr == nil && (obs.checked || obs.Claimed == vm.Spec.VMName && !unchecked(vm, obs)):
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, pcapi.AvailableReason, fmt.Sprintf("the cloud lets %q be used", vm.Spec.VMName)
+	case obs.freeSoon != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.TakenReason, obs.freeSoon.Error()
 	case obs.rival != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.TakenReason, obs.rival.Error()
 	case cloud.Is(obs.nameErr, cloud.Taken):

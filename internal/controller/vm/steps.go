@@ -113,20 +113,23 @@ func (k *kind) checkName(ctx context.Context, vm *pcapi.VM, obs *observation) er
 				"%v; an earlier create of this VM may have taken it: its server is looked for until the Cloud's settleTime has passed", cloud.Public(err))
 		}
 	}
-	if outcome := k.Refused(vm, obs, err); outcome != nil {
+	if outcome := k.Refused(ctx, vm, obs, err); outcome != nil {
 		return outcome
 	}
 	return k.Failed(vm, &obs.Observation, err)
 }
 
 // Refused remembers a refused name.
-func (k *kind) Refused(vm *pcapi.VM, obs *observation, err error) error {
+func (k *kind) Refused(ctx context.Context, vm *pcapi.VM, obs *observation, err error) error {
 	if !cloud.Is(err, cloud.Prohibited, cloud.Taken) {
 		return nil
 	}
-	k.refusals.record(vm, obs.Cloud, err)
+	k.refusals.record(vm, obs.Cloud, obs.Now, err)
 	obs.nameErr = err
-	return refusedName(cloud.Public(err))
+	if err := k.observeHolders(ctx, vm, obs); err != nil {
+		return err
+	}
+	return refusedName(obs, cloud.Public(err))
 }
 
 // KeepsClaim: with labels, the claim of a create that had no effect does no harm.

@@ -62,7 +62,7 @@ func notShown(snap *pcapi.VMSnapshot) error {
 }
 
 // Refused has the server looked for that a create did not find: the inventory is older.
-func (k *kind) Refused(snap *pcapi.VMSnapshot, _ *observation, err error) error {
+func (k *kind) Refused(_ context.Context, snap *pcapi.VMSnapshot, _ *observation, err error) error {
 	if cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) {
 		return notShown(snap)
 	}
