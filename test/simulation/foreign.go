@@ -269,6 +269,19 @@ func (w *world) administratorChoices() []choice {
 	return all
 }
 
+// awaitsDeletion reports whether another VM that is being deleted, and waits for a person itself, has the name or the
+// server that a VM wants.
+func (w *world) awaitsDeletion(vm *pcapi.VM) bool {
+	return slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool {
+		other := o.(*pcapi.VM)
+		has := cloud.AlikeNames(other.Spec.VMName, vm.Spec.VMName)
+		if vm.Spec.Import != nil {
+			has = other.Status.VMID == vm.Spec.Import.VMID
+		}
+		return has && other.UID != vm.UID && !other.DeletionTimestamp.IsZero()
+	})
+}
+
 // hindered reports whether a VM waits for a person because of a server of somebody else, or of a claim
 // that a user wrote.
 func (w *world) hindered(vm *pcapi.VM) bool {
@@ -280,6 +293,8 @@ func (w *world) hindered(vm *pcapi.VM) bool {
 		return reason == pcapi.LostReason // the VM that had the server is deleted, and a listing has not shown that yet
 	case vm.Status.VMID != "":
 		return false
+	case reason == pcapi.ProgressingReason:
+		return w.awaitsDeletion(vm)
 	case vm.Spec.Import != nil:
 		id := vm.Spec.Import.VMID
 		onRecord := slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return o.(*pcapi.VM).Status.VMID == id })
