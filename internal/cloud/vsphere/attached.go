@@ -2,6 +2,7 @@ package vsphere
 
 import (
 	"context"
+	"encoding/json"
 	"path"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 const (
@@ -17,33 +19,38 @@ const (
 	// detachTries is how often disks are looked for before a VM is destroyed: others may attach
 	// some meanwhile.
 	detachTries = 3
+	// detachedKey is the key of the extraConfig that has the files of the disks that were detached
+	// from a VM for its deletion, as JSON: a change may take effect after its call, or its answer
+	// may be lost.
+	detachedKey = "privatecloud.detached"
+	// maxDetached bounds them.
+	maxDetached = 100
 )
 
 // keepAttached detaches disks that others attached to a VM, since a vCenter destroys a VM with
-// the files of all disks that are attached. It returns the files, also together with an error.
-// Disks that snapshots of the VM have cannot be detached from these.
+// the files of all disks that are attached. It returns the files of those that this deletion or
+// an earlier try has detached. Disks that snapshots of the VM have cannot be detached from these.
 func (c *Client) keepAttached(ctx context.Context, op string, at *site, vm entity) (kept []string, err error) {
 	for range detachTries {
 		found, snapshots, err := c.readAttached(ctx, op, at, vm)
 		if err != nil {
-			return kept, err
+			return nil, err
 		}
 		for _, snapshot := range snapshots {
 			if disks := found.foreign(devicesOf(snapshot)); len(disks) > 0 {
-				return kept, refuse(op, cloud.Rejected, "a snapshot of the VM has %s, which is not the VM's own and would be destroyed with it: delete the snapshots, or take the disk to safety and set deletionPolicy to Orphan",
-					strings.Join(filesOf(disks), ", "))
+				return nil, refuse(op, cloud.Rejected, "a snapshot of the VM has %s, which is not the VM's own and would be destroyed with it: delete the snapshots, or set spec.deletionPolicy to Orphan to keep the VM",
+					strings.Join(quoteAll(filesOf(disks)), ", "))
 			}
 		}
 		disks := found.foreign(devicesOf(found))
 		if len(disks) == 0 {
-			return kept, nil
+			return quoteAll(found.detached()), nil
 		}
 		if err := c.detach(ctx, op, at, found, disks); err != nil {
-			return kept, err
+			return nil, err
 		}
-		kept = append(kept, filesOf(disks)...)
 	}
-	return kept, refuse(op, cloud.Busy, "others attach disks to the VM, which are detached before its deletion")
+	return nil, refuse(op, cloud.Busy, "others attach disks to the VM, which are detached before its deletion")
 }
 
 // readAttached reads what is known of the disks of a VM and of its snapshots.
@@ -51,7 +58,7 @@ func (c *Client) readAttached(ctx context.Context, op string, at *site, vm entit
 	const snapshot, below = "VirtualMachineSnapshot", "snapshots"
 	spec := types.PropertyFilterSpec{
 		PropSet: []types.PropertySpec{
-			{Type: "VirtualMachine", PathSet: []string{devicePath, filesPath, versionPath, uuidPath, templatePath, extraPath(originKey), extraPath(disksKey)}},
+			{Type: "VirtualMachine", PathSet: []string{devicePath, filesPath, versionPath, uuidPath, templatePath, extraPath(originKey), extraPath(disksKey), extraPath(detachedKey)}},
 			{Type: snapshot, PathSet: []string{devicePath}},
 		},
 		ObjectSet: []types.ObjectSpec{{Obj: vm.ref, SelectSet: []types.BaseSelectionSpec{
@@ -97,11 +104,7 @@ func (s entity) foreign(devices object.VirtualDeviceList) []*types.VirtualDisk {
 		own = append(own, at)
 	}
 	var foreign []*types.VirtualDisk
-	for _, device := range devices.SelectByType((*types.VirtualDisk)(nil)) {
-		disk, ok := device.(*types.VirtualDisk)
-		if !ok {
-			continue
-		}
+	for _, disk := range disksOf(devices) {
 		var file object.DatastorePath
 		inside := file.FromString(fileOf(disk)) && file.Datastore == home.Datastore && path.Dir(file.Path) == path.Dir(home.Path)
 		known := !listed || slices.Contains(own, slotOf(disk))
@@ -110,6 +113,16 @@ func (s entity) foreign(devices object.VirtualDeviceList) []*types.VirtualDisk {
 		}
 	}
 	return foreign
+}
+
+// disksOf returns the disks among devices.
+func disksOf(devices object.VirtualDeviceList) (disks []*types.VirtualDisk) {
+	for _, device := range devices {
+		if disk, ok := device.(*types.VirtualDisk); ok {
+			disks = append(disks, disk)
+		}
+	}
+	return disks
 }
 
 // exclusive reports whether a disk is a file of data that one VM writes to. A raw device mapping
@@ -136,15 +149,31 @@ func fileOf(disk *types.VirtualDisk) string {
 func filesOf(disks []*types.VirtualDisk) []string {
 	files := make([]string, 0, len(disks))
 	for _, disk := range disks {
-		files = append(files, quote(fileOf(disk)))
+		files = append(files, transport.Truncate(fileOf(disk), maxText))
 	}
 	return files
+}
+
+// detached returns the files of the disks that were detached from the VM for its deletion, without
+// those that are attached again.
+func (s entity) detached() []string {
+	text, _ := s.extra(detachedKey)
+	var files []string
+	if s.copied() || json.Unmarshal([]byte(text), &files) != nil {
+		return nil
+	}
+	attached := filesOf(disksOf(devicesOf(s)))
+	files = slices.DeleteFunc(files, func(file string) bool { return slices.Contains(attached, file) })
+	return files[:min(len(files), maxDetached)]
 }
 
 // detach removes disks from a VM and keeps their files, unless the VM has changed since it was
 // read.
 func (c *Client) detach(ctx context.Context, op string, at *site, vm entity, disks []*types.VirtualDisk) error {
-	spec := &types.VirtualMachineConfigSpec{ChangeVersion: vm.text(versionPath)}
+	files := append(vm.detached(), filesOf(disks)...)
+	spec := &types.VirtualMachineConfigSpec{
+		ChangeVersion: vm.text(versionPath), ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: detachedKey, Value: encode(files[:min(len(files), maxDetached)])}},
+	}
 	for _, disk := range disks {
 		spec.DeviceChange = append(spec.DeviceChange, &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationRemove, Device: disk})
 	}
@@ -163,5 +192,5 @@ func (c *Client) detach(ctx context.Context, op string, at *site, vm entity, dis
 	case info.State == types.TaskInfoStateError && info.Error != nil:
 		return c.faultOfTask(op, info.Error.Fault, info.Error.LocalizedMessage)
 	}
-	return refuse(op, cloud.Busy, "%s, which is not the VM's own, is detached before the deletion, which takes a while, and keeps its file", strings.Join(filesOf(disks), ", "))
+	return refuse(op, cloud.Busy, "%s, which is not the VM's own, is detached before the deletion, which takes a while, and keeps its file", strings.Join(quoteAll(filesOf(disks)), ", "))
 }

@@ -65,3 +65,32 @@ func TestOnlyDisksOfTheVMItselfAreDestroyedWithIt(t *testing.T) {
 		})
 	}
 }
+
+func TestFilesOfDetachedDisksAreBoundedAndOfThisVM(t *testing.T) {
+	many := make([]string, 3*maxDetached)
+	for n := range many {
+		many[n] = "[ds1] many/disk.vmdk"
+	}
+	one := encode([]string{"[ds1] volumes/a.vmdk"})
+	for name, tc := range map[string]struct {
+		value, origin string
+		devices       object.VirtualDeviceList
+		want          int
+	}{
+		"one":                            {value: one, want: 1},
+		"more than are kept":             {value: encode(many), want: maxDetached},
+		"one that is attached again":     {value: one, devices: object.VirtualDeviceList{scsi(1000), filed(attached(1, 1), "[ds1] volumes/a.vmdk")}},
+		"those of a VM that was copied":  {value: one, origin: `{"key":"another"}`},
+		"a text that somebody has typed": {value: "volumes/a.vmdk"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vm := entity{props: map[string]types.AnyType{
+				uuidPath: "11111111-2222-4333-8444-555555555555", devicePath: types.ArrayOfVirtualDevice{VirtualDevice: tc.devices},
+				extraPath(detachedKey): types.OptionValue{Key: detachedKey, Value: tc.value}, extraPath(originKey): types.OptionValue{Key: originKey, Value: tc.origin},
+			}}
+			if got := len(vm.detached()); got != tc.want {
+				t.Errorf("%d files, want %d", got, tc.want)
+			}
+		})
+	}
+}

@@ -38,7 +38,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 	c.leaveRule(ctx, at, vm)
 	kept, err := c.keepAttached(ctx, op, at, vm)
 	if err != nil {
-		return cloud.Result{Detached: kept}, err
+		return cloud.Result{}, err
 	}
 	res, err := methods.Destroy_Task(ctx, at.vim, &types.Destroy_Task{This: vm.ref})
 	if isGone(err) {

@@ -1,9 +1,11 @@
 package vsphere_test
 
 import (
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -59,6 +61,54 @@ func TestDisksThatOthersAttachedOutliveTheVM(t *testing.T) {
 	}
 	if sent := v.Front.Sent("ReconfigVM_Task"); sent != 1 {
 		t.Errorf("%d changes were sent, want one for all disks", sent)
+	}
+}
+
+func TestDisksAreNamedAfterADetachThatTakesLongOrWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		prevent func(v *vcenter) (end func())
+		want    cloud.Kind
+	}{
+		"its task takes longer than the call": {func(v *vcenter) func() { return v.HoldChanges() }, cloud.Busy},
+		"its answer is lost":                  {func(v *vcenter) func() { return v.Front.Lose("ReconfigVM_Task") }, cloud.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVCenter(t)
+			c := v.client(t)
+			created := withDisk(t, c)
+			file := v.attach(t, "volumes/a.vmdk")
+			end := tc.prevent(v)
+			result, err := c.DeleteServer(t.Context(), created.ID)
+			wantError(t, err, tc.want)
+			if len(result.Detached) > 0 {
+				t.Errorf("the deletion that fails names %v", result.Detached)
+			}
+			end()
+			v.untilDetached(t, file)
+			result, err = v.client(t).DeleteServer(t.Context(), created.ID) // as after a restart
+			if err != nil {
+				t.Fatalf("DeleteServer: %v", err)
+			}
+			if diff := cmp.Diff([]string{`"` + file + `"`}, result.Detached); diff != "" {
+				t.Errorf("the disks that the deletion says it kept (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// untilDetached waits until the VM of withDisk has no disk with this file.
+func (v *vcenter) untilDetached(t *testing.T, file string) {
+	t.Helper()
+	pause := time.NewTicker(10 * time.Millisecond)
+	defer pause.Stop()
+	for slices.Contains(v.DiskFiles("db"), file) {
+		select {
+		case <-pause.C:
+		case <-t.Context().Done():
+			t.Fatal("the disk is still attached")
+		}
 	}
 }
 

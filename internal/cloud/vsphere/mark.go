@@ -46,7 +46,7 @@ func originOf(req cloud.CreateServer) origin {
 	}
 }
 
-// mark returns the extraConfig of a new VM that is cloned from a template.
+// mark returns the extraConfig of a new VM that is cloned from a template: an empty value removes a key.
 func mark(req cloud.CreateServer, of template) []types.BaseOptionValue {
 	labels := req.Labels
 	if labels == nil {
@@ -63,6 +63,7 @@ func mark(req cloud.CreateServer, of template) []types.BaseOptionValue {
 	return []types.BaseOptionValue{
 		&types.OptionValue{Key: labelsKey, Value: encode(labels)},
 		&types.OptionValue{Key: originKey, Value: encode(from)},
+		&types.OptionValue{Key: detachedKey, Value: ""}, // that of the template
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
+	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -60,15 +62,13 @@ func (h *HeldRules) take(method, body string) (status int, answer string) {
 		return 0, ""
 	}
 	var asked methods.ReconfigureComputeResource_TaskBody
-	decoder := xml.NewDecoder(strings.NewReader(body))
-	decoder.TypeFunc = types.TypeFunc()
-	if err := decoder.Decode(&soap.Envelope{Body: &asked}); err != nil || asked.Req == nil {
+	if decodeBody(body, &asked) != nil || asked.Req == nil {
 		return 0, ""
 	}
 	// A task locks its object. That of this one is nothing that others read or change.
-	object := types.ManagedObjectReference{Type: asked.Req.This.Type, Value: "held-" + strconv.FormatInt(h.taken.Add(1), 10)}
+	locked := types.ManagedObjectReference{Type: asked.Req.This.Type, Value: "held-" + strconv.FormatInt(h.taken.Add(1), 10)}
 	lock := *h.server.Model.Service.Context // a lock belongs to one Context
-	task := simulator.CreateTask(object, strings.TrimSuffix(method, "_Task"), func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
+	task := simulator.CreateTask(locked, strings.TrimSuffix(method, "_Task"), func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
 		apply := <-h.proceed
 		defer func() { h.ended <- struct{}{} }()
 		if !apply {
@@ -89,4 +89,52 @@ func (h *HeldRules) apply(asked *types.ReconfigureComputeResource_Task) types.Ba
 		return &types.InvalidArgument{InvalidProperty: err.Error()}
 	}
 	return nil
+}
+
+// HoldChanges accepts changes of VMs, whose tasks run until release is called. Meanwhile a further change of
+// such a VM is refused. There may be no other replacement of requests meanwhile.
+func (s *Server) HoldChanges() (release func()) {
+	const method = "ReconfigVM_Task"
+	proceed := make(chan struct{})
+	var mu sync.Mutex
+	busy := map[types.ManagedObjectReference]bool{}
+	s.Front.set(func() {
+		s.Front.instead = func(called, body string) (status int, answer string) {
+			var asked methods.ReconfigVM_TaskBody
+			if called != method || decodeBody(body, &asked) != nil || asked.Req == nil {
+				return 0, ""
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if busy[asked.Req.This] {
+				return Fault("TaskInProgress")
+			}
+			busy[asked.Req.This] = true
+			locked := types.ManagedObjectReference{Type: asked.Req.This.Type, Value: "held-" + asked.Req.This.Value}
+			lock := *s.Model.Service.Context
+			task := simulator.CreateTask(locked, strings.TrimSuffix(method, "_Task"), func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
+				<-proceed
+				change, err := object.NewVirtualMachine(s.Admin.Client, asked.Req.This).Reconfigure(context.Background(), asked.Req.Spec)
+				if err == nil {
+					err = change.Wait(context.Background())
+				}
+				if err != nil {
+					return nil, &types.InvalidArgument{InvalidProperty: err.Error()}
+				}
+				return nil, nil
+			}).Run(&lock)
+			return taskAnswer(method, task)
+		}
+	})
+	return func() {
+		s.Front.set(func() { s.Front.instead = nil })
+		close(proceed)
+	}
+}
+
+// decodeBody reads the SOAP body of a request.
+func decodeBody(body string, into any) error {
+	decoder := xml.NewDecoder(strings.NewReader(body))
+	decoder.TypeFunc = types.TypeFunc()
+	return decoder.Decode(&soap.Envelope{Body: into})
 }

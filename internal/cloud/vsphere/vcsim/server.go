@@ -4,10 +4,11 @@
 //	server.go     the simulator, its VMs and folders
 //	options.go    its address, and clones that take time
 //	front.go      what is before it, counts requests and makes them fail
+//	omitted.go    properties that are left out of answers
 //	switches.go   tasks and logins that fail, a vCenter that restarts, more objects
 //	starting.go   clones end once their VMs are started
 //	drs.go        anti-affinity rules, which the simulator only stores
-//	held.go       changes of these rules that take long
+//	held.go       changes of these rules, and of VMs, that take long
 //	record.go     which VMs were made and removed
 //	disks.go      disks of VMs
 //	clones.go     what clones have of their source
