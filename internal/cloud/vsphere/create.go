@@ -93,7 +93,15 @@ func (c *Client) made(ctx context.Context, op string, at *site, id string, req c
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
 	vm, err := c.byID(ctx, op, at, id)
-	if vm == nil || err != nil {
+	if vm != nil && !vm.configured() {
+		err = errUnreadable
+	}
+	switch {
+	case errors.Is(err, errUnreadable):
+		exists := *errUnreadable
+		exists.Uncertain = true
+		return nil, &exists
+	case vm == nil || err != nil:
 		return nil, c.misplaced(ctx, at, err)
 	}
 	if !vm.created() {

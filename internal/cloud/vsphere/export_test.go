@@ -21,3 +21,6 @@ func (c *Client) SetRuleHold(hold time.Duration) { c.rules.hold, c.rules.wait = 
 
 // SetDefectHold changes how long a site is used of which a zone is missing.
 func (c *Client) SetDefectHold(hold time.Duration) { c.defectHold = hold }
+
+// VMPaths are the properties that are read of VMs.
+var VMPaths = vmPaths

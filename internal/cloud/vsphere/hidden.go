@@ -29,14 +29,15 @@ func (h *hidden) any(ctx context.Context, at *site) (bool, error) {
 		return h.found, nil
 	}
 	vms, err := collect(ctx, at.vim, types.PropertyFilterSpec{
-		PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{connectionPath, uuidPath, summaryUUIDPath}}},
+		PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{connectionPath, powerPath, uuidPath, summaryUUIDPath}}},
 		ObjectSet: []types.ObjectSpec{children(at.root, true)},
 	})
 	if err != nil {
 		return false, err
 	}
 	h.found = slices.ContainsFunc(vms, func(vm entity) bool {
-		return (vm.lost() || vm.faults[uuidPath] != nil) && vm.text(uuidPath) == "" && vm.text(summaryUUIDPath) == ""
+		exists := vm.lost() || vm.faults[uuidPath] != nil || vm.props[powerPath] == types.VirtualMachinePowerStatePoweredOn // and is not being created
+		return exists && !vm.configured() && vm.text(summaryUUIDPath) == ""
 	})
 	h.until = time.Now().Add(hiddenFor)
 	return h.found, nil

@@ -43,7 +43,7 @@ func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 	hosts := make([]cloud.Host, 0, len(found))
 	for _, host := range found {
 		connected := host.props["runtime.connectionState"] == types.HostSystemConnectionStateConnected
-		if connected && !host.flag("runtime.inMaintenanceMode") {
+		if connected && !host.flag("runtime.inMaintenanceMode") && host.text("name") != "" {
 			hosts = append(hosts, cloud.Host{Name: unescaped(host.text("name")), GPU: hasGPU(host), AvailableHours: hours})
 		}
 	}

@@ -151,7 +151,7 @@ func (c *Client) portOf(ctx context.Context, at *site, group types.ManagedObject
 	if err != nil {
 		return nil, err
 	}
-	if len(found) == 0 {
+	if len(found) == 0 || found[0].text("key") == "" {
 		return nil, refuse("", cloud.Busy, "the port group cannot be read at the moment")
 	}
 	var switches []entity

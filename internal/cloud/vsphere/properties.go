@@ -152,10 +152,27 @@ func (s entity) lost() bool {
 	return false
 }
 
+// configured reports whether the vCenter returned the configuration of the VM. It cannot while it has no
+// access to the files, and a VM that is being created or registered has none yet.
+func (s entity) configured() bool { return s.text(uuidPath) != "" }
+
+// denied reports whether properties are missing because the account may not read them.
+func (s entity) denied() bool {
+	for _, fault := range s.faults {
+		if _, denied := fault.(*types.NoPermission); denied {
+			return true
+		}
+	}
+	return false
+}
+
 // state returns the state as far as it does not concern the life of the VM.
 func (s entity) state() cloud.State {
 	if s.lost() {
 		return cloud.StateError
+	}
+	if !s.configured() {
+		return cloud.StateUnknown
 	}
 	switch s.props[powerPath] {
 	case types.VirtualMachinePowerStatePoweredOn:

@@ -70,9 +70,18 @@ func (c *Client) misplaced(ctx context.Context, at *site, err error) error {
 	return refuse("", cloud.Busy, "a part of the inventory that the Cloud uses was replaced")
 }
 
-// lookUp returns the VM with an id as it is, and the site. It is below the root; one that is
-// elsewhere in the vCenter is Displaced.
+// lookUp is find for calls that need the configuration of the VM.
 func (c *Client) lookUp(ctx context.Context, op, id string) (entity, *site, error) {
+	vm, at, err := c.find(ctx, op, id)
+	if err == nil && !vm.configured() {
+		err = c.fail(ctx, op, errUnreadable)
+	}
+	return vm, at, err
+}
+
+// find returns the VM with an id as it is, and the site. It is below the root; one that is
+// elsewhere in the vCenter is Displaced.
+func (c *Client) find(ctx context.Context, op, id string) (entity, *site, error) {
 	if id == "" {
 		return entity{}, nil, refuse(op, cloud.Rejected, "no id was given")
 	}
@@ -137,11 +146,20 @@ func (c *Client) byID(ctx context.Context, op string, at *site, id string) (*ent
 	return vm, c.displaced(op, at, vm)
 }
 
+// errUnreadable is about a VM whose configuration the vCenter does not return.
+var errUnreadable = &cloud.Error{
+	Kind: cloud.Unavailable, Detail: "the vCenter cannot read the configuration of the VM at the moment, as while its host or datastore is not connected",
+}
+
 // displaced returns why a VM is not changed where it is; nil if it is the operator's to change.
 func (c *Client) displaced(op string, at *site, vm *entity) error {
 	switch {
+	case !vm.configured() && !vm.lost():
+		return errUnreadable
 	case vm.flag(templatePath):
 		return refuse(op, cloud.Displaced, "the VM was converted to a template, %s: convert it to a VM again", quote(c.pathOf(at, vm)))
+	case !vm.inside && len(vm.above) == 0:
+		return refuse(op, cloud.Displaced, "the VM is in a vApp, or in a folder that the operator's account may not read, outside of spec.vsphere.folder: move it back")
 	case !vm.inside:
 		return refuse(op, cloud.Displaced, "the VM is %s now, outside of spec.vsphere.folder: move it back", quote(c.pathOf(at, vm)))
 	}
@@ -177,13 +195,14 @@ func (c *Client) unfound(ctx context.Context, op string, at *site, id string) (*
 	switch {
 	case vm == nil || err != nil:
 		return nil, err
-	case vm.lost():
-		return vm, nil
-	case vm.text(uuidPath) == id:
+	case vm.lost(), vm.text(uuidPath) == id:
 		return vm, c.displaced(op, at, vm)
-	case vm.text(uuidPath) == "":
+	case !vm.configured():
 		if err := readableRoot(ctx, at); err != nil {
 			return nil, err
+		}
+		if vm.inside || !vm.denied() {
+			return nil, errUnreadable
 		}
 		return nil, refuse(op, cloud.Displaced, "the VM exists, and the operator's account may not read it: give the account its role where the VM is, or move the VM back")
 	}
@@ -199,7 +218,7 @@ func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error)
 		return cloud.Server{}, err
 	}
 	defer end()
-	vm, at, err := c.lookUp(ctx, op, id)
+	vm, at, err := c.find(ctx, op, id)
 	if err != nil {
 		return cloud.Server{}, err
 	}
@@ -258,7 +277,7 @@ func (c *Client) servers(ctx context.Context, at *site, vms []entity) ([]cloud.S
 	return servers, nil
 }
 
-// idOf returns the id of a VM, empty if it has none yet.
+// idOf returns the id of a VM, that which it had if the vCenter does not return it; empty if it has none yet.
 func (c *Client) idOf(vm entity) string {
 	for _, path := range []string{uuidPath, summaryUUIDPath} {
 		if id := vm.text(path); id != "" {
@@ -266,8 +285,5 @@ func (c *Client) idOf(vm entity) string {
 			return id
 		}
 	}
-	if vm.lost() || vm.faults[uuidPath] != nil {
-		return c.refs.id(vm.ref)
-	}
-	return ""
+	return c.refs.id(vm.ref)
 }

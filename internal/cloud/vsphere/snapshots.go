@@ -212,11 +212,11 @@ func (c *Client) snapshotsOf(ctx context.Context, at *site, vm entity) (all []cl
 // readSnapshots reads the snapshots of a VM and the names of its tasks that run or ended a
 // short time ago.
 func readSnapshots(ctx context.Context, at *site, vm entity) (all []cloud.Snapshot, tasks []string, err error) {
-	found, err := retrieve(ctx, at.vim, "VirtualMachine", []string{"snapshot", "recentTask"}, vm.ref)
+	found, err := retrieve(ctx, at.vim, "VirtualMachine", []string{"snapshot", "recentTask", uuidPath}, vm.ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(found) != 1 || len(found[0].faults) > 0 {
+	if len(found) != 1 || len(found[0].faults) > 0 || !found[0].configured() {
 		return nil, nil, refuse("", cloud.Unavailable, "the snapshots of the VM cannot be read at the moment")
 	}
 	recent, _ := found[0].props["recentTask"].(types.ArrayOfManagedObjectReference) // absent without tasks

@@ -30,6 +30,8 @@ type template struct {
 	// devices are those of the template, and disks what a clone has beside them.
 	devices object.VirtualDeviceList
 	disks   diskChanges
+	// unreadable is whether the vCenter does not return its configuration, so that it may be a template.
+	unreadable bool
 }
 
 // templates remembers the templates of a site.
@@ -49,7 +51,7 @@ func (t *templates) get(ctx context.Context, c *Client, at *site, name string) (
 		return template{}, refuse("", cloud.Rejected, "no template is named, and the Cloud has no default")
 	}
 	list, age := t.known(at)
-	if found, ok := list[name]; ok && age < templatesHold {
+	if found, ok := list[name]; ok && age < templatesHold && !found.unreadable {
 		return t.usable(c, name, found)
 	}
 	if list == nil || age >= templatesPause {
@@ -66,8 +68,11 @@ func (t *templates) get(ctx context.Context, c *Client, at *site, name string) (
 	}
 }
 
-// usable refuses a template that the clone mode of the Cloud does not allow.
+// usable refuses a template that cannot be read, or that the clone mode of the Cloud does not allow.
 func (*templates) usable(c *Client, name string, found template) (template, error) {
+	if found.unreadable {
+		return found, refuse("", cloud.Unavailable, "the vCenter cannot read the configuration of the template %s at the moment", quote(name))
+	}
 	if c.place.LinkedClones && found.snapshot.Value == "" {
 		return found, refuse("", cloud.Rejected, "the template %s has no snapshot, which linked clones need: the administrator makes one, or sets cloneMode to Full", quote(name))
 	}
@@ -89,7 +94,9 @@ func (t *templates) check(ctx context.Context, c *Client, at *site) (template, e
 		return found, refuse("", cloud.Misconfigured, "spec.vsphere.templates.default %s is no template in the folder of templates; %s", quote(name),
 			existing(func() ([]string, error) { return namesIn(list), nil }))
 	}
-	if _, err := t.usable(c, name, found); err != nil {
+	if _, err := t.usable(c, name, found); cloud.Is(err, cloud.Unavailable) {
+		return found, err
+	} else if err != nil {
 		return found, refuse("", cloud.Misconfigured, "spec.vsphere.templates.default %s has no snapshot, which linked clones need: make one, or set cloneMode to Full", quote(name))
 	}
 	return found, nil
@@ -126,11 +133,14 @@ func (t *templates) read(ctx context.Context, c *Client, at *site) (map[string]t
 	}
 	list := map[string]template{}
 	for _, vm := range found {
-		if !vm.flag(templatePath) {
+		_, known := vm.props[templatePath]
+		if known && !vm.flag(templatePath) || vm.deleted() {
 			continue // a VM, which may be somebody's
 		}
 		name := unescaped(vm.text("name"))
-		list[name] = template{name: name, ref: vm.ref, snapshot: vm.reference("snapshot.currentSnapshot"), devices: devicesOf(vm)}
+		list[name] = template{
+			name: name, ref: vm.ref, snapshot: vm.reference("snapshot.currentSnapshot"), devices: devicesOf(vm), unreadable: !known || vm.deviceless(),
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,8 +150,10 @@ func (t *templates) read(ctx context.Context, c *Client, at *site) (map[string]t
 
 func namesIn(list map[string]template) []string {
 	names := make([]string, 0, len(list))
-	for name := range list {
-		names = append(names, name)
+	for name, of := range list {
+		if !of.unreadable {
+			names = append(names, name)
+		}
 	}
 	return names
 }

@@ -42,13 +42,14 @@ func TestVMThatCannotBeReadIsNotMissingInAListing(t *testing.T) {
 		servers     int
 		kind        cloud.Kind
 	}{
-		"its name is unreadable: fails":                    {"name", noPermission, []string{"config.instanceUuid", created.ID}, 0, cloud.Unavailable},
-		"its id is unreadable, and known: is listed":       {"config.instanceUuid", noPermission, []string{"name", "db"}, 1, ""},
-		"its id was never read: fails":                     {"config.instanceUuid", noPermission, []string{"name", "other"}, 0, cloud.Unavailable},
-		"its name is absent, without a reason: fails":      {"config.createDate", noPermission, []string{"config.instanceUuid", created.ID}, 0, cloud.Unavailable},
-		"it was deleted while it was read: is not listed":  {"name", deleted(vm), nil, 0, ""},
-		"it has neither, without a reason: is not listed":  {"config.createDate", noPermission, nil, 0, ""},
-		"a property is unreadable that is none of the two": {"config.createDate", noPermission, []string{"name", "db", "config.instanceUuid", created.ID}, 1, ""},
+		"its name is unreadable: fails":                     {"name", noPermission, []string{"config.instanceUuid", created.ID}, 0, cloud.Unavailable},
+		"its id is unreadable, and known: is listed":        {"config.instanceUuid", noPermission, []string{"name", "db"}, 1, ""},
+		"its id was never read: fails":                      {"config.instanceUuid", noPermission, []string{"name", "other"}, 0, cloud.Unavailable},
+		"its name is absent, without a reason: fails":       {"config.createDate", noPermission, []string{"config.instanceUuid", created.ID}, 0, cloud.Unavailable},
+		"it was deleted while it was read: is not listed":   {"name", deleted(vm), nil, 0, ""},
+		"it has neither, and was never read: is not listed": {"config.createDate", noPermission, nil, 0, ""},
+		"it has neither, and was read before: fails":        {"config.createDate", noPermission, nil, 0, cloud.Unavailable},
+		"a property is unreadable that is none of the two":  {"config.createDate", noPermission, []string{"name", "db", "config.instanceUuid", created.ID}, 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ref := vm

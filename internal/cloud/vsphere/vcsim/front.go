@@ -34,6 +34,8 @@ type Front struct {
 	stopped bool
 	// password is the only one that is accepted; empty for any.
 	password string
+	// omitted is nil if answers have all properties.
+	omitted *omitted
 	// held makes tasks that have ended look as if they were running.
 	held bool
 	// starting is nil if a clone is answered once its VM is started.
@@ -59,7 +61,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.counts[method]++
 	f.calls[callOf(method, string(body))]++
 	lost := f.lost[method] || f.random != nil && f.random(method)
-	rewrite, start, held, starting := f.rewrite, !f.stopped, f.held, f.starting
+	rewrite, start, held, starting, omitted := f.rewrite, !f.stopped, f.held, f.starting, f.omitted
 	instead := f.replacements(method, string(body))
 	f.mu.Unlock()
 	for _, answer := range instead {
@@ -96,6 +98,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	text := answer.Body.String()
 	if held {
 		text = strings.ReplaceAll(text, "<state>success</state>", "<state>running</state><progress>42</progress>")
+	}
+	if omitted != nil {
+		text = omitted.apply(method, text)
 	}
 	_, _ = io.WriteString(w, text)
 }
