@@ -159,6 +159,17 @@ func TestEveryKindHasAManifestInAPage(t *testing.T) {
 	}
 }
 
+func TestCodeInThePageAboutKindsIsThatOfTheExample(t *testing.T) {
+	code := strings.Split(read(t, "test/volume/kind.go"), "\n")
+	for _, block := range fenced(read(t, "docs/development/add-a-kind.md"), "go") {
+		for line := range strings.SplitSeq(strings.TrimSpace(block), "\n") {
+			if !slices.Contains(code, line) {
+				t.Errorf("docs/development/add-a-kind.md has %q, which test/volume/kind.go does not have", line)
+			}
+		}
+	}
+}
+
 // manifestsIn returns the manifests of this project's kinds that a page shows.
 func manifestsIn(t *testing.T, page string) []string {
 	t.Helper()

@@ -1,6 +1,9 @@
 package vsphere_test
 
 import (
+	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,4 +84,15 @@ func hosts() []cloud.Host {
 		all = append(all, cloud.Host{Name: name, AvailableHours: 87600})
 	}
 	return all
+}
+
+func TestExampleInTheBundleHasTheCapabilities(t *testing.T) {
+	example, err := os.ReadFile("../../../config/manifests/examples/cloud_vsphere.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := slices.DeleteFunc(slices.Clone(all), func(c cloud.Capability) bool { return c == cloud.Zones || c == cloud.WithAntiAffinity })
+	if want := "capabilities: " + strings.ReplaceAll(fmt.Sprint(without), " ", ", "); !strings.Contains(string(example), want) {
+		t.Errorf("the example lacks %q", want)
+	}
 }
