@@ -29,8 +29,8 @@ func (l *Lifecycle[T, R, S]) ChangedByUser() predicate.Predicate {
 }
 
 // claimOf is the reconciler.ClaimOf of the kind. An object has a claim as long as its
-// status records a resource that the operator manages, or a create may have been sent:
-// as this process knows or, after a restart, as the status says.
+// status records a resource that the operator manages or the claim itself, or a create may
+// have been sent: as this process knows or, after a restart, as the conditions say.
 func (l *Lifecycle[T, R, S]) claimOf(o client.Object) map[string]string {
 	obj, ok := o.(T)
 	if !ok || deleted(obj) {
@@ -42,6 +42,8 @@ func (l *Lifecycle[T, R, S]) claimOf(o client.Object) map[string]string {
 		return nil
 	case record.ID != "":
 		known = pending.Claim{Name: record.Name, Cloud: record.Cloud}
+	case record.Claimed != "":
+		known = pending.Claim{Name: record.Claimed, Cloud: record.Cloud}
 	case known == pending.Claim{} && createOpen(obj):
 		had := obj.GetAnnotations()
 		known.Name = cmp.Or(record.Claimed, had[pcapi.ClaimedNameAnnotation], record.Name)

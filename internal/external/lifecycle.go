@@ -215,7 +215,7 @@ func RecordedCloud(obj client.Object, id, cloudName, finalizer string) string {
 	switch {
 	case id != "":
 		return cloudName
-	case controllerutil.ContainsFinalizer(obj, finalizer) && cloudName != "":
+	case cloudName != "" && (controllerutil.ContainsFinalizer(obj, finalizer) || !deleted(obj)):
 		return cloudName
 	case controllerutil.ContainsFinalizer(obj, finalizer):
 		return obj.GetAnnotations()[pcapi.ClaimedCloudAnnotation]

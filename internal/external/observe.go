@@ -90,7 +90,7 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	}
 	switch {
 	case id == "" && o.Claimed == "":
-		return nil // no create was sent
+		return l.lookUnclaimed(ctx, obj, obs)
 	case l.OnDemand && !o.Available():
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
 		return nil
@@ -112,6 +112,16 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 		o.vanish()
 	}
 	return l.askIfUnknown(ctx, obj, obs, id, record)
+}
+
+// lookUnclaimed looks for the resource of an object without a claim: somebody may have removed the claim
+// while no process saw it. Only owner labels prove then which object owns a resource. On a cloud without
+// labels, the status holds the claim.
+func (l *Lifecycle[T, R, S]) lookUnclaimed(ctx context.Context, obj T, obs S) error {
+	if l.OnDemand || !obs.External().Capabilities().Has(cloud.Labels) {
+		return nil
+	}
+	return l.kind.Look(ctx, obj, obs, "")
 }
 
 // askIfUnknown asks the cloud for the resource if what was looked up does not say enough.

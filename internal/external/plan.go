@@ -38,6 +38,9 @@ func (l *Lifecycle[T, R, S]) plan(obj T, obs S) reconciler.Plan[T, S] {
 // sent and never recorded.
 func (l *Lifecycle[T, R, S]) planCreate(obj T, obs S) reconciler.Plan[T, S] {
 	o := obs.External()
+	if o.Claimed == "" && o.Proved() {
+		return l.Do(l.Steps.Claim, l.Steps.Adopt).Then(l.kind.Adopted(obj, o.Candidates[0]))
+	}
 	if o.Claimed != "" {
 		if plan, decided := l.planFound(obj, obs); decided {
 			return plan

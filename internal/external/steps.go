@@ -85,11 +85,13 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 		}
 		o.ClaimProved = true
 	}
+	before := l.Tracker.ClaimOf(obj.GetUID())
+	l.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: name, Cloud: o.Cloud}) // the object may be gone before the answer
 	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, ClaimAnnotations(name, o.Cloud)); err != nil {
+		l.Tracker.SetClaim(obj.GetUID(), before)
 		return err
 	}
 	l.Tracker.ClaimedSince(obj.GetUID(), obj.GetAnnotations()[pcapi.ClaimRenewedAtAnnotation], o.Now)
-	l.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: name, Cloud: o.Cloud})
 	if o.Claimed == "" {
 		o.Fresh = true
 		l.Tracker.Hold(obj.GetUID(), true)

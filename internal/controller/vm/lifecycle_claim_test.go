@@ -163,3 +163,53 @@ func TestObserveOnlyVMWithOwnerLabelsIsClaimedAgainOnceItsFinalizerIsRemoved(t *
 	h.wantServers("s1")
 	equal(t, "labels of the server that stays", map[string]string{}, h.cloud.Server("s1").Labels)
 }
+
+// The process ends that sent the create, and somebody replaces the object before the next one starts.
+func TestServerOfAVMThatWasReplacedWhileNoProcessRanIsAdopted(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"everything": everything, "labels": without(cloud.Idempotency, cloud.UniqueNames), "exclusive names": uniqueNamesOnly} {
+		for what, then := range map[string]func(*harness){
+			"and is kept": func(h *harness) {
+				h.wantClaim("web")
+				h.wantServers("s1")
+				equal(t, "vmId", "s1", h.vm().Status.VMID)
+			},
+			"and is deleted with it": func(h *harness) {
+				h.remove()
+				for range 3 {
+					h.mustReconcileIfExists()
+					h.later(settleTime)
+				}
+				h.wantGone()
+				h.wantServers()
+			},
+		} {
+			t.Run(name+" "+what, func(t *testing.T) {
+				h := newHarness(t, caps, vmWith())
+				h.cloud.OnCall(func(_ context.Context, verb cloudfake.Verb, _ string) {
+					if verb == cloudfake.CreateServer {
+						h.loseAnswer("status") // nothing but the claim is stored when the process ends
+					}
+				})
+				_, _ = h.reconcile()
+				vm := h.vm()
+				was := vm.Status
+				vm.Status = pcapi.VMStatus{}
+				if !caps.Has(cloud.Labels) {
+					vm.Status.NameInCloud, vm.Status.Cloud = was.NameInCloud, was.Cloud
+				}
+				if err := h.client.Status().Update(t.Context(), vm); err != nil {
+					t.Fatal(err)
+				}
+				h.edit(func(vm *pcapi.VM) { vm.Finalizers, vm.Annotations = nil, nil })
+				h.start()
+				h.connect()
+				h.later(settleTime + time.Minute)
+				for range 2 {
+					h.mustReconcile()
+					h.later(time.Minute)
+				}
+				then(h)
+			})
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -154,7 +153,7 @@ func rivalsByName(other, vm *pcapi.VM, obs *observation) bool {
 		return false // names are unique per folder
 	}
 	recorded := other.Status.VMID != "" && !released(other)
-	claimed := controllerutil.ContainsFinalizer(other, pcapi.VMFinalizer) && other.Status.NameInCloud != ""
+	claimed := other.Status.NameInCloud != "" && !released(other)
 	if other.Spec.VMName == vm.Spec.VMName {
 		return recorded || (claimed && (obs.Claimed == "" || older(other, vm)))
 	}
