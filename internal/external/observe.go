@@ -288,10 +288,15 @@ func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
 }
 
 // reused reports whether the cloud has given the id of the resource to r, so that the
-// resource is gone. A cloud may rename a resource while it deletes it.
+// resource is gone. A cloud may rename a resource while it deletes it. One that was created the
+// settle time after the id was recorded is another one, whatever this process knows of a deletion.
 func (l *Lifecycle[T, R, S]) reused(obj T, obs S, r R) bool {
-	identity := l.kind.Identify(r)
-	return deleted(obj) && identity.State != cloud.StateDeleting && !l.kind.Owns(obj, obs, r) && l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)
+	identity, since := l.kind.Identify(r), l.kind.Record(obj).Since
+	if !deleted(obj) || identity.State == cloud.StateDeleting || l.kind.Owns(obj, obs, r) {
+		return false
+	}
+	later := !since.IsZero() && identity.CreatedAt.After(obs.External().View.Settings.ShownFrom(since))
+	return later || l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)
 }
 
 // removed reports whether a deletion of the resource was sent that may have taken effect.

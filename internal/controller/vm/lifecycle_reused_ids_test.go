@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -391,5 +392,32 @@ func TestAnswerWithAServerWithoutLabelsThatExistedBeforeIsNotUsed(t *testing.T) 
 			h.wantGone()
 			h.wantServers("x")
 		})
+	}
+}
+
+func TestAfterARestartADeletedVMIsGoneIfALaterServerHasItsID(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"labels": everything, "no labels": withoutProofs} {
+		for age, gone := range map[time.Duration]bool{time.Second: false, settleTime + time.Minute: true} {
+			t.Run(fmt.Sprintf("%s, created %s after the id was recorded", name, age), func(t *testing.T) {
+				h := newHarness(t, caps, vmWith())
+				h.mustReconcile()
+				h.advance(age)
+				h.cloud.RemoveServers("s1")
+				h.cloud.AddServers(cloud.Server{ID: "s1", Name: "of-others", State: cloud.StateActive, CreatedAt: h.now})
+				h.remove()
+				h.start()
+				h.connect()
+				for range 3 {
+					h.later(settleTime)
+					h.mustReconcileIfExists()
+				}
+				h.wantServers("s1")
+				if gone {
+					h.wantGone()
+					return
+				}
+				h.wantCondition(pcapi.ReadyCondition, "False Blocked", "VM s1")
+			})
+		}
 	}
 }
