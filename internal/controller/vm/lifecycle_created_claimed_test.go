@@ -165,3 +165,27 @@ func TestVMCreatedWithAClaimOnAnotherCloudIsReleasedThereFirst(t *testing.T) {
 	h.wantCalls()
 	equal(t, "vmId", "", h.vm().Status.VMID)
 }
+
+func TestVMCreatedWithItsClaimWhoseStatusIsNotWrittenIsNotReleasedWhileItsNameIsTaken(t *testing.T) {
+	h := newHarness(t, everything, createdClaimed())
+	h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+	h.refuse["status"] = []error{errAPIAway}
+	_, _ = h.reconcile()
+	h.cloud.Heal(cloudfake.CreateServer)
+	h.cloud.Hide("s1") // an operation still makes it
+	h.remove()
+	for range 3 {
+		h.later(settleTime)
+		h.mustReconcile()
+	}
+	h.wantServers("s1")
+	h.wantCondition(pcapi.ReadyCondition, "False Blocked", "is in use")
+
+	h.cloud.Show()
+	for range 3 {
+		h.later(settleTime)
+		h.mustReconcileIfExists()
+	}
+	h.wantServers()
+	h.wantGone()
+}

@@ -37,7 +37,8 @@ func (k *kind) stepCheckName() step {
 // ConfirmNothing asks the cloud for the claimed name, where names are unique, unless every create
 // was clearly refused: the cloud may have given the server another name, or other labels.
 func (k *kind) ConfirmNothing(vm *pcapi.VM, obs *observation) []step {
-	unsent := !claimStored(obs) || unchecked(vm, obs) || k.Tracker.UnknownSince(vm.UID, obs.ClaimedAt).IsZero()
+	sent := !k.Tracker.UnknownSince(vm.UID, time.Time{}).IsZero() // by this process, whatever the status says
+	unsent := !claimStored(obs) || unchecked(vm, obs) && !sent || k.Tracker.UnknownSince(vm.UID, obs.ClaimedAt).IsZero()
 	if unsent || refusedEarlier(vm, obs) || obs.rival != nil || !obs.Capabilities().Has(cloud.UniqueNames) {
 		return nil
 	}
