@@ -134,14 +134,14 @@ func (t *statusRecorder) Unwrap() http.ResponseWriter { return t.ResponseWriter 
 
 // serveCall logs a call of the API and serves it with the faults that fire.
 func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
-	began := c.now()
+	at := c.now()
 	call := c.calls.begin(Call{
 		Method: r.Method, Path: r.URL.EscapedPath(), Route: to.template,
-		Query: r.URL.RawQuery, At: began, RequestID: r.id,
+		Query: r.URL.RawQuery, At: at, RequestID: r.id,
 	})
 	out := &statusRecorder{ResponseWriter: w}
 	defer func() {
-		took := c.now().Sub(began)
+		took := c.now().Sub(at)
 		c.calls.finish(call, out.status, took)
 		c.metrics.observe(r.Method, to.template, out.status, took)
 	}()
@@ -149,6 +149,13 @@ func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
 		writeProblem(out, err)
 		return
 	}
+	end, began := c.beginKey(r, to)
+	if !began {
+		to.handle = keyInProgress
+		c.serve(out, r, to)
+		return
+	}
+	defer end()
 	if latency := time.Duration(c.Behaviour().Latency); latency > 0 {
 		c.pause(latency)
 	}

@@ -50,6 +50,8 @@ type Cloud struct {
 	// reads and throttles count calls for the quirks replicaLag and retryAfterDate.
 	reads, throttles atomic.Uint64
 	connections      connections
+	// keysInProgress are the routes and keys of the creates that are processed, for the quirk of that name.
+	keysInProgress sync.Map
 
 	// retired is set when another process has taken over.
 	retired atomic.Bool

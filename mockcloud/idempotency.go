@@ -68,6 +68,25 @@ func (c *Cloud) keyFor(r *request, collection string, body []byte) (*keyRecord, 
 	return &keyRecord{Key: collection + "/" + key, Hash: hash}, nil
 }
 
+// beginKey records that a call is processed, until end is called. It reports false if another call
+// with the same Idempotency-Key is processed; see Quirks.KeysInProgress.
+func (c *Cloud) beginKey(r *request, to route) (end func(), ok bool) {
+	key := r.Header.Get("Idempotency-Key")
+	if key == "" || !c.quirks.Load().KeysInProgress {
+		return func() {}, true
+	}
+	key = to.template + " " + key
+	if _, processed := c.keysInProgress.LoadOrStore(key, true); processed {
+		return nil, false
+	}
+	return func() { c.keysInProgress.Delete(key) }, true
+}
+
+// keyInProgress answers a call whose Idempotency-Key is in progress.
+func keyInProgress(http.ResponseWriter, *request) error {
+	return problem(http.StatusConflict, CodeKeyInProgress, "another request with this Idempotency-Key is in progress")
+}
+
 // canonicalHash returns the same hash for bodies that differ only in white space, in the
 // order of fields and in userData.
 func canonicalHash(body []byte) (string, error) {

@@ -23,6 +23,7 @@ const (
 	CodeAddressInUse       = "addressInUse"
 	CodeNoHost             = "noHost"
 	CodeKeyReused          = "keyReused"
+	CodeKeyInProgress      = "keyInProgress"
 	CodeUnauthorized       = "unauthorized"
 	CodeRateLimited        = "rateLimited"
 	CodeUnavailable        = "unavailable"

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/text/unicode/norm"
 )
 
 // object is a JSON object whose fields have an order, because a later field can
@@ -86,7 +87,7 @@ func asObject(value any) object {
 
 // shapes reports whether a quirk changes the content of JSON bodies.
 func (q *Quirks) shapes() bool {
-	return q.NormalizeNames || q.DomainNames || q.NumericIDs || q.ExtraFields || q.WrongTypes || q.WrongLabels || q.LowerCaseStates || q.LongHost
+	return q.NormalizeNames || q.renames() || q.CutLabels > 0 || q.DropLabels || q.NumericIDs || q.ExtraFields || q.WrongTypes || q.WrongLabels || q.LowerCaseStates || q.LongHost
 }
 
 // normalized is the form of a name under Quirks.NormalizeNames.
@@ -99,8 +100,11 @@ func (q *Quirks) shapeServer(body any, r *record, core bool) any {
 	}
 	o := asObject(body)
 	q.shapeCommon(&o)
-	if q.DomainNames {
-		o.replace("name", withDomain)
+	if q.renames() {
+		o.replace("name", func(value any) any { return named(value, q.givenName) })
+	}
+	if q.CutLabels > 0 || q.DropLabels {
+		o.replace("labels", func(any) any { return q.keptLabels(r.Labels) })
 	}
 	if q.WrongTypes {
 		o.set("createdAt", r.CreatedAt.Unix())
@@ -121,8 +125,37 @@ func (q *Quirks) shapeServer(body any, r *record, core bool) any {
 	return o
 }
 
-func withDomain(value any) any {
-	return named(value, func(name string) string { return name + ".cloud.example.com" })
+// renames reports whether a quirk gives servers other names than were asked for, beside NormalizeNames.
+func (q *Quirks) renames() bool { return q.DomainNames || q.CutNames > 0 || q.DecomposedNames }
+
+// givenName returns the name that answers have for a server.
+func (q *Quirks) givenName(name string) string {
+	if q.DomainNames {
+		name += ".cloud.example.com"
+	}
+	if q.DecomposedNames {
+		name = norm.NFD.String(name)
+	}
+	return cutText(name, q.CutNames)
+}
+
+// keptLabels returns the labels that answers have for a server.
+func (q *Quirks) keptLabels(labels map[string]string) map[string]string {
+	kept := map[string]string{}
+	for key, value := range labels {
+		if !q.DropLabels {
+			kept[key] = cutText(value, q.CutLabels)
+		}
+	}
+	return kept
+}
+
+// cutText returns at most so many characters of a text; all for 0.
+func cutText(text string, most int) string {
+	if runes := []rune(text); most > 0 && len(runes) > most {
+		return string(runes[:most])
+	}
+	return text
 }
 
 // named returns a name, which is JSON unless another quirk has changed it, in another form.

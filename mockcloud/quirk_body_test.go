@@ -75,6 +75,40 @@ func TestDomainNames(t *testing.T) {
 	}
 }
 
+func TestNamesThatTheCloudCutsOrDecomposes(t *testing.T) {
+	for text, want := range map[string]string{"cutNames=4": "Web-", "decomposedNames": "Web-cafe\u0301", "domainNames,cutNames=10": "Web-caf\u00e9.c"} {
+		quirks, err := ParseQuirks(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := start(t, Options{Quirks: quirks})
+		if s := h.create("Web-caf\u00e9"); s.Name != want {
+			t.Errorf("%s: the answer to the create has the name %q, want %q", text, s.Name, want)
+		}
+		if diff := cmp.Diff([]string{want}, h.names("", 1)); diff != "" {
+			t.Errorf("%s: names of the listing (-want +got):\n%s", text, diff)
+		}
+		h.call(409, "GET", "/check/Web-caf%C3%A9", "")
+	}
+}
+
+func TestLabelsThatTheCloudCutsOrDrops(t *testing.T) {
+	for text, want := range map[string]map[string]any{"cutLabels=3": {"a": "123"}, "dropLabels": {}} {
+		quirks, err := ParseQuirks(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := start(t, Options{Quirks: quirks})
+		made := fieldsOf(t, h.call(201, "POST", "/servers", `{"name":"web","labels":{"a":"12345"}}`))
+		if diff := cmp.Diff(want, made["labels"]); diff != "" {
+			t.Errorf("%s: labels in the answer to the create (-want +got):\n%s", text, diff)
+		}
+		if got := h.cloud.Ledger()[0].Labels["a"]; got != "12345" {
+			t.Errorf("%s: the ledger has the label %q, want the one that was sent", text, got)
+		}
+	}
+}
+
 func TestNumericIDs(t *testing.T) {
 	h := start(t, Options{SeedServers: 1, Quirks: Quirks{NumericIDs: true}})
 	network := fieldsOf(t, h.call(201, "POST", "/networks", `{"name":"n","cidr":"10.0.0.0/8","gateway":"10.0.0.1"}`))["id"]

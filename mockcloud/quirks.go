@@ -34,6 +34,17 @@ type Quirks struct {
 	NormalizeNames bool `json:"normalizeNames,omitempty"`
 	// DomainNames shows names of servers with the domain of the cloud.
 	DomainNames bool `json:"domainNames,omitempty"`
+	// CutNames is the maximum number of characters of names of servers in answers.
+	CutNames int `json:"cutNames,omitempty"`
+	// DecomposedNames shows names of servers in the Unicode normal form D.
+	DecomposedNames bool `json:"decomposedNames,omitempty"`
+	// CutLabels is the maximum number of characters of values of labels in answers.
+	CutLabels int `json:"cutLabels,omitempty"`
+	// DropLabels shows servers without labels.
+	DropLabels bool `json:"dropLabels,omitempty"`
+	// KeysInProgress answers 409 to a create while another one with the same
+	// Idempotency-Key is processed, which a fault can hold.
+	KeysInProgress bool `json:"keysInProgress,omitempty"`
 	// NumericIDs gives new servers and networks a number above 2^53 as ID, which JSON
 	// bodies have as a number.
 	NumericIDs bool `json:"numericIDs,omitempty"`
@@ -151,8 +162,8 @@ func (q *Quirks) validate() error {
 	if min(q.ReadLag, q.ReplicaLag, q.RetryAfterDate) < 0 {
 		return fmt.Errorf("quirks readLag, replicaLag and retryAfterDate must not be negative")
 	}
-	if min(q.ListCap, q.HugeListing) < 0 || q.GzipBomb < 0 {
-		return fmt.Errorf("quirks listCap, hugeListing and gzipBomb must not be negative")
+	if min(q.ListCap, q.HugeListing, q.CutNames, q.CutLabels) < 0 || q.GzipBomb < 0 {
+		return fmt.Errorf("quirks listCap, hugeListing, gzipBomb, cutNames and cutLabels must not be negative")
 	}
 	for _, k := range quirkKinds {
 		value, on := k.value(*q)

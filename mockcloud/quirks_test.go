@@ -79,7 +79,7 @@ func TestEveryQuirkIsDocumented(t *testing.T) {
 
 // everyQuirk has all quirks on.
 var everyQuirk = Quirks{
-	Seed: 1, ReadLag: 1, ReplicaLag: 1, NormalizeNames: true, DomainNames: true, NumericIDs: true, ReusesIDs: true, ExtraFields: true, WrongTypes: true,
+	Seed: 1, ReadLag: 1, ReplicaLag: 1, NormalizeNames: true, DomainNames: true, CutNames: 1, DecomposedNames: true, CutLabels: 1, DropLabels: true, KeysInProgress: true, NumericIDs: true, ReusesIDs: true, ExtraFields: true, WrongTypes: true,
 	WrongLabels: true, LowerCaseStates: true, ContentType: "none", Plain404: "empty", NoCodes: true,
 	Capabilities: "500", ListCap: 1, LongHost: true, ReplayResets: true, IgnorePatch: PatchEcho, StuckBuilding: "x",
 	RetryAfterDate: 1, HugeListing: 1, GzipBomb: 1, ExistingOnCreate: true,
