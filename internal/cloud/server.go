@@ -5,6 +5,8 @@ import (
 	"maps"
 	"strings"
 	"time"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // State is the phase of a server's life, as the cloud names it.
@@ -85,12 +87,14 @@ type Server struct {
 	UpdatedAt     time.Time
 }
 
-// AlikeNames reports whether two names differ only in case and in spaces around
+// AlikeNames reports whether two names differ only in case, in their Unicode normal form, and in spaces around
 // them: a cloud may normalize names.
 func AlikeNames(a, b string) bool { return NormalName(a) == NormalName(b) }
 
 // NormalName returns the form that names which are alike have in common.
-func NormalName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
+func NormalName(name string) string {
+	return strings.ToLower(strings.TrimSpace(norm.NFC.String(name)))
+}
 
 // Clone returns a copy that shares nothing with s.
 func (s Server) Clone() Server {

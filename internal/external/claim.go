@@ -41,7 +41,7 @@ func (l *Lifecycle[T, R, S]) claimOf(o client.Object) map[string]string {
 	case record.Unclaimed:
 		return nil
 	case record.ID != "":
-		known = pending.Claim{Name: record.Name, Cloud: record.Cloud}
+		known = pending.Claim{Name: cmp.Or(obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], known.Name, record.Name), Cloud: record.Cloud}
 	case record.Claimed != "":
 		known = pending.Claim{Name: record.Claimed, Cloud: record.Cloud}
 	case known == pending.Claim{} && createOpen(obj):

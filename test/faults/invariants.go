@@ -22,8 +22,7 @@ import (
 type goal int
 
 const (
-	// runs: the object is Ready and has exactly one server. On a cloud that normalizes
-	// names it is Stalled with the reason Drift if the name differs.
+	// runs: the object is Ready and has exactly one server.
 	runs goal = iota
 	// gone: neither object nor server exists.
 	gone
@@ -45,7 +44,7 @@ const (
 )
 
 // undecided are the reasons of a Stalled condition by which a user has to decide.
-var undecided = []string{pcapi.AmbiguousReason, pcapi.DriftReason, pcapi.BlockedReason, pcapi.OutcomeUnknownReason}
+var undecided = []string{pcapi.AmbiguousReason, pcapi.BlockedReason, pcapi.OutcomeUnknownReason}
 
 // reached returns what is missing for the goals of the run; nil if nothing.
 func (w *world) reached() error {
@@ -96,11 +95,10 @@ func (w *world) reached() error {
 	return w.networksReached()
 }
 
-// has reports whether a VM has its server and its finalizer: it is Ready, or Stalled only
-// because the cloud changes names, so that its server has another one.
+// has reports whether a VM has its server and its finalizer.
 func (w *world) has(vm *pcapi.VM) bool {
-	is, why := w.readyOrStalled(vm)
-	return (is || w.profile.renames() && why == pcapi.DriftReason) && controllerutil.ContainsFinalizer(vm, pcapi.VMFinalizer)
+	is, _ := w.readyOrStalled(vm)
+	return is && controllerutil.ContainsFinalizer(vm, pcapi.VMFinalizer)
 }
 
 // readyOrStalled reports whether an object is Ready, and the reason if it is Stalled.
@@ -248,7 +246,7 @@ func (w *world) ownerViolations(name string, goal goal, server mockcloud.Server)
 	case label != "" && label != string(vm.UID):
 		return []string{fmt.Sprintf("server %s has the owner label of another object, %s", name, label)}
 	}
-	if !w.has(vm) || w.profile.renames() { // a VM whose server has another name is not changed
+	if !w.has(vm) {
 		return classViolations(vm, server)
 	}
 	return slices.Concat(classViolations(vm, server), diskViolations(vm, server), tagViolations(vm, server), placementViolations(vm, server), powerViolations(vm, server), interfaceViolations(vm, server))

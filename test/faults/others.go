@@ -50,7 +50,8 @@ func othersSelection() (all []quirkyCase) {
 	for _, p := range []profile{extended, core, keyless} {
 		all = append(all, quirkyCases(recycling(p), kills, exchanged)...)
 	}
-	all = append(all, quirkyCases(withDomains(extended), kills, recreated)...)
+	all = append(all, quirkyCases(withDomains(extended), kills, recreated, groupCreated)...)
+	all = append(all, quirkyCases(cutting(extended), kills, edited)...)
 	return append(all, quirkyCases(recycling(extended), kills, networkWithVM)...)
 }
 
@@ -66,7 +67,10 @@ func othersEverything() (all []quirkyCase) {
 		}
 	}
 	for _, p := range []profile{extended, keyed, labelled} {
-		all = append(all, quirkyCases(withDomains(p), kills, recreated, edited, deletedWhileDown)...)
+		for _, names := range []func(profile) profile{withDomains, cutting} {
+			all = append(all, quirkyCases(names(p), kills, recreated, edited, deletedWhileDown)...)
+			all = append(all, quirkyCases(names(p), kills, groupCreated, groupShrunk, groupRolled, groupDeleted)...)
+		}
 	}
 	for _, p := range []profile{core, notExclusive, unmarked, bare} {
 		all = append(all, quirkyCases(withDomains(p), kills, undecidedCreate, undecidedDeletedWhileDown)...)
@@ -84,8 +88,12 @@ func withDomains(p profile) profile {
 	return p
 }
 
-// renames reports whether names in answers of the cloud differ from those in creates.
-func (p profile) renames() bool { return p.mock.Quirks.NormalizeNames || p.mock.Quirks.DomainNames }
+// cutting returns a kind of cloud that cuts names.
+func cutting(p profile) profile {
+	p.name += ", names are cut"
+	p.always = append(slices.Clone(p.always), "cutNames=2")
+	return p
+}
 
 // loseDeletes loses answers to a DELETE that took effect: the connection is reset, or a
 // gateway answers.

@@ -156,7 +156,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
 	case progress != nil:
 		p.Outcome = progress
-	case server.Name != vm.Spec.VMName:
+	case server.Name != wantedName(vm):
 		p.Outcome = misnamed(vm, obs, server)
 	case obs.class != nil:
 		p.Steps = append(p.Steps, k.stepTakeClass())
@@ -181,7 +181,7 @@ func misnamed(vm *pcapi.VM, obs *observation, server cloud.Server) error {
 		return foreign(server)
 	}
 	return reconciler.Stalled(pcapi.DriftReason, 0, fmt.Errorf(
-		"the VM is named %q in the cloud, not %q, and cannot be renamed from here: rename it in the cloud", server.Name, vm.Spec.VMName))
+		"the VM is named %q in the cloud, not %q, and cannot be renamed from here: rename it in the cloud", server.Name, wantedName(vm)))
 }
 
 // lacksLabels reports whether a server that the VM imported is to get its owner labels: it has none.
@@ -316,7 +316,7 @@ func (k *kind) Adopted(vm *pcapi.VM, server cloud.Server) error {
 	if err := k.Progress(server); err != nil {
 		return err
 	}
-	if server.Name != vm.Spec.VMName || !difference(vm, server).Empty() {
+	if renamed(vm) || !difference(vm, server).Empty() {
 		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s was found and is being brought in line with the spec", server.ID)
 	}
 	return nil

@@ -152,6 +152,9 @@ func withRival(obs *observation)          { obs.rival = errRival }
 func gone(obs *observation)               { obs.Gone = true }
 func awaitingSettleTime(obs *observation) { obs.SettleTimeLeft = time.Minute }
 func claimedOtherName(obs *observation)   { obs.Claimed = "former" }
+func claimedFormerName(vm *pcapi.VM) {
+	vm.Annotations = map[string]string{pcapi.ClaimedNameAnnotation: "former"}
+}
 func denied(obs *observation) {
 	obs.Denied = reconciler.Blocked("Cloud/default", pcapi.CloudUnavailableReason, "Cloud %q does not exist", "default")
 }
@@ -284,7 +287,7 @@ func TestPlanLooksBeforeSecondCreate(t *testing.T) {
 		},
 		{name: "found while being built: adopted, waiting", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.OwnerProof, serverWith(inState(cloud.StateBuilding)))), steps: []string{external.StepAdopt}, outcome: "waiting: Creating, again in 1m0s", message: "building VM s1"},
 		{name: "found and differs from the spec: adopted, updated in the next reconcile", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.OwnerProof, serverWith(withCores(1)))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", message: "brought in line"},
-		{name: "found under the former name: adopted, updated in the next reconcile", vm: vmWith(), obs: obsWith(withoutKeys, claimedOtherName, withCandidates(external.OwnerProof, serverWith(withName("former")))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", message: "brought in line"},
+		{name: "found under the former name: adopted, updated in the next reconcile", vm: vmWith(claimedFormerName), obs: obsWith(withoutKeys, claimedOtherName, withCandidates(external.OwnerProof, serverWith(withName("former")))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", message: "brought in line"},
 		{name: "two found by labels: the oldest adopted, the other deleted", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.OwnerProof, two...)), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},
 		{name: "found by unique name: adopted", vm: vmWith(), obs: obsWith(uniqueNamesOnly, withCandidates(external.NameProof, serverWith(unlabelled))), steps: []string{external.StepAdopt}, outcome: "in sync"},
 		{
@@ -375,6 +378,7 @@ func TestPlanExisting(t *testing.T) {
 		{name: "in error: stalled", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateError)))), outcome: "stalled: ServerError, again in 10m0s", message: "the cloud reports VM s1 in error: look there for the cause"},
 		{name: "in error, and the cloud says why: said, without addresses", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateError), func(s *cloud.Server) { s.Fault = "No valid host was found (http://10.0.0.5:8774)" }))), outcome: "stalled: ServerError, again in 10m0s", message: "the cloud reports VM s1 in error: No valid host was found (…"},
 		{name: "unknown state: stalled without an update", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateUnknown), withCores(1)))), outcome: "stalled: UnknownState, again in 10m0s", message: "does not know"},
+		{name: "named by the cloud: no drift", vm: vmWith(recorded, func(vm *pcapi.VM) { vm.Status.NameInCloud = "web.example.com" }), obs: obsWith(everything, withServer(serverWith(withName("web.example.com")))), outcome: "in sync"},
 		{name: "renamed in the cloud: drift", vm: vm, obs: obsWith(everything, withServer(serverWith(withName("db")))), outcome: "stalled: Drift", message: `named "db" in the cloud, not "web"`},
 		{name: "other cores: updated", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1)))), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "other cores and no resize: unsupported", vm: vm, obs: obsWith(without(cloud.Resize), withServer(serverWith(withCores(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu"},

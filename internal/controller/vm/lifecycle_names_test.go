@@ -1,0 +1,122 @@
+package vm
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+// chosenNames are names that VMs ask for, and those that clouds give their servers.
+var chosenNames = map[string]struct{ asked, given string }{
+	"lower case": {"Web-1", "web-1"}, "upper case": {"web-1", "WEB-1"}, "domain": {"web", "web.example.com"}, "prefix": {"web", "tenant-web"},
+	"cut": {strings.Repeat("web-", 15) + "w", "web-web-web-web"}, "decomposed": {"caf\u00e9", "cafe\u0301"}, "composed": {"cafe\u0301", "caf\u00e9"},
+	"other characters": {"web server", "web-server"},
+}
+
+func asking(name string) func(*pcapi.VM) { return func(vm *pcapi.VM) { vm.Spec.VMName = name } }
+
+// give has the cloud give a name to new servers.
+func (h *harness) give(name string) { h.cloud.Alter(func(s *cloud.Server) { s.Name = name }) }
+
+func TestNameThatTheCloudChoseIsNoDriftUntilItChanges(t *testing.T) {
+	for name, tc := range chosenNames {
+		for profile, caps := range map[string]cloud.Capabilities{"labels": everything, "labels alone": profiles["labels alone"], "names": uniqueNamesOnly, "no proofs": withoutProofs} {
+			t.Run(name+", "+profile, func(t *testing.T) {
+				h := newHarness(t, caps, vmWith(asking(tc.asked)))
+				h.give(tc.given)
+				for range 3 {
+					h.mustReconcile()
+					h.later(pollInterval)
+				}
+				equal(t, "name in the cloud", tc.given, h.vm().Status.NameInCloud)
+				h.wantCondition(pcapi.ReadyCondition, "True Running")
+				h.start() // the next process
+				h.connect()
+				h.mustReconcile()
+				h.wantCondition(pcapi.ReadyCondition, "True Running")
+				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Name = "db" })
+				h.later(pollInterval)
+				h.mustReconcile()
+				h.wantCondition(pcapi.ReadyCondition, "False Drift", `"db"`, `"`+tc.given+`"`)
+				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Name = tc.given })
+				h.later(pollInterval)
+				h.mustReconcile()
+				h.wantCondition(pcapi.ReadyCondition, "True Running")
+				h.remove()
+				for range 2 {
+					h.mustReconcile()
+					h.later(settleTime)
+				}
+				h.wantServers()
+				h.wantGone()
+				if n := h.cloud.Sent(cloudfake.UpdateServer); n > 0 {
+					t.Errorf("%d changes were sent", n)
+				}
+			})
+		}
+	}
+}
+
+func TestResizeOfServerWhoseNameTheCloudChose(t *testing.T) {
+	h := newHarness(t, everything, vmWith())
+	h.give("web.example.com")
+	h.mustReconcile()
+	h.later(time.Second)
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
+	h.mustReconcile()
+	equal(t, "cores", 4, h.cloud.Server("s1").CPU)
+	h.later(time.Second)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
+// The create was sent with the name before the edit, which no call can change.
+func TestNameThatWasEditedAfterTheCreateIsDrift(t *testing.T) {
+	for name, tc := range map[string]struct {
+		caps  cloud.Capabilities
+		given string
+	}{
+		"labels": {everything, "web"}, "names": {uniqueNamesOnly, "web"}, "labels, and the cloud appends a domain": {everything, "web.example.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, tc.caps, vmWith())
+			h.give(tc.given)
+			h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+			h.mustReconcile()
+			h.edit(asking("db"))
+			for range 3 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			equal(t, "vmId", "s1", h.vm().Status.VMID)
+			h.wantCondition(pcapi.ReadyCondition, "False Drift", `named "`+tc.given+`" in the cloud, not "db"`)
+		})
+	}
+}
+
+func TestServerIsAdoptedUnderTheNameThatTheCloudChose(t *testing.T) {
+	for name, tc := range chosenNames {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, everything, vmWith(asking(tc.asked)))
+			h.give(tc.given)
+			h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+			h.mustReconcile()
+			h.later(time.Second)
+			h.mustReconcile()
+			equal(t, "name in the cloud", tc.given, h.vm().Status.NameInCloud)
+			h.wantCondition(pcapi.CreatedCondition, "True Adopted")
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+			h.remove()
+			for range 2 {
+				h.mustReconcile()
+				h.later(settleTime)
+			}
+			h.wantServers()
+			h.wantGone()
+		})
+	}
+}
