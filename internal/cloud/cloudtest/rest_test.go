@@ -31,6 +31,12 @@ func TestExtendedCloudWithSessions(t *testing.T) {
 	cloudtest.Run(t, mock(mockcloud.Options{Token: "of-the-suite", Username: "operator", Password: "secret-of-the-suite"}))
 }
 
+func TestExtendedCloudThatRefusesKeysInProgress(t *testing.T) {
+	cloudtest.Run(t, mock(mockcloud.Options{
+		Behaviour: mockcloud.Behaviour{Latency: operationTime}, Quirks: mockcloud.Quirks{KeysInProgress: true},
+	}))
+}
+
 // A cloud may lack any one capability. The cases of the others must not need it.
 func TestExtendedCloudWithoutOneCapability(t *testing.T) {
 	for _, name := range mockcloud.AllCapabilities {

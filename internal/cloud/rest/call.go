@@ -47,6 +47,8 @@ type call struct {
 	// key is sent as Idempotency-Key. It is set only where the cloud honours it: a
 	// call with a key is sent again.
 	key string
+	// sharedNames: the call is a create, and several objects may have its name.
+	sharedNames bool
 	// op says what is being done, for people.
 	op string
 	// limit bounds the body of a successful answer, in bytes. With 0 only its

@@ -47,6 +47,9 @@ func (c *Client) classify(call *call, got *answer, token string) *cloud.Error {
 	e := &cloud.Error{Op: call.op, Code: problem.Code}
 	e.Kind = kindOf(call, got, problem.Code)
 	e.Uncertain = call.changes() && mayHaveTakenEffect(got.status)
+	if kind, about := aboutKey(call, got.status, problem); about {
+		e.Kind, e.Uncertain = kind, kind == cloud.Busy
+	}
 	e.RetryAfter = c.retryAfter(e.Kind, got)
 	e.Detail = c.describe(e.Kind, got)
 	switch reason := c.reasonOf(problem, got.header, token, call.id); {

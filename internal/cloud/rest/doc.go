@@ -10,6 +10,7 @@
 //	session.go         the token, renewed once on 401
 //	exchange.go        one request and its answer, through resty and package transport
 //	classify.go        what the answer means for this call
+//	keys.go            refusals that are about the idempotency key
 //	problem.go         the cloud's code and reason in a refusal
 //	stream.go          the body of a listing, decoded while it arrives, within bounds
 //	decode.go          the body of a success, validated, as domain types

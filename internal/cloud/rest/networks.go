@@ -68,7 +68,7 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 		body: encode(wireCreateNetwork{Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway}),
 	}
 	if has.Has(cloud.Idempotency) {
-		call.key = req.IdempotencyKey
+		call.key, call.sharedNames = req.IdempotencyKey, !has.Has(cloud.UniqueNames)
 	}
 	if !sendable(call.key) {
 		return cloud.Network{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")

@@ -24,15 +24,22 @@ type wireProblem struct {
 	Title  string
 	Detail string
 	Code   string
+	// said are the texts of all fields that may say what the refusal is about, also those of an object "error".
+	said string
 }
 
 // wordPattern is what a code looks like. Anything else is dropped: codes are
 // shown in conditions and metrics.
 var wordPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
 
-// problem reads a refusal. It returns a zero wireProblem for a body that is no
-// problem document.
-func (a *answer) problem() wireProblem { return problemIn(a.document()) }
+// problem reads a refusal. Of a body that is no problem document, only the text counts.
+func (a *answer) problem() wireProblem {
+	document := a.document()
+	if document == nil && !a.html() {
+		return wireProblem{said: transport.Truncate(transport.Printable(string(a.body)), maxDetail)}
+	}
+	return problemIn(document)
+}
 
 // document returns the body, nil if it is no JSON.
 func (a *answer) document() []byte {
@@ -50,6 +57,13 @@ func problemIn(body []byte) wireProblem {
 		text := ""
 		if isText(value) {
 			text = unquote(value)
+		}
+		switch string(name) {
+		case "error":
+			p.said += problemIn(value).said
+			fallthrough
+		case "title", "detail", "code", "type", "message", "reason":
+			p.said += transport.Truncate(text, maxDetail) + "\n"
 		}
 		switch string(name) {
 		case "title":

@@ -137,7 +137,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		}),
 	}
 	if has.Has(cloud.Idempotency) {
-		call.key = req.IdempotencyKey
+		call.key, call.sharedNames = req.IdempotencyKey, !has.Has(cloud.UniqueNames)
 	}
 	if !sendable(call.key) {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")

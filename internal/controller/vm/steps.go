@@ -147,6 +147,8 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 	byName := !obs.Fresh && unique && !labels && !caps.Has(cloud.Idempotency)
 	// Only the key says which VM owns the server, and one that it may own exists.
 	byKey := caps.Has(cloud.Idempotency) && !labels && len(obs.Candidates) > 0
+	// The first create with the key may be in progress: some clouds refuse the name then.
+	inProgress := !obs.Fresh && caps.Has(cloud.Idempotency) && claimStored(obs)
 	switch {
 	case cloud.Is(err, cloud.KeyReused) && !labels && !nameProves(caps):
 		return ambiguous(fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and only the key leads to its server: "+
@@ -156,7 +158,7 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 	case cloud.Is(err, cloud.Rejected, cloud.Conflict) && byKey:
 		return ambiguous(fmt.Errorf("%w; a server of this name exists, and an earlier create with this VM's key may have created it: "+
 			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to that VM", cloud.Public(err)))
-	case cloud.Is(err, cloud.Taken) && (byName || labels && unlisted(vm, obs)):
+	case cloud.Is(err, cloud.Taken) && (byName || (labels || inProgress) && unlisted(vm, obs)):
 		return fmt.Errorf("%w; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", cloud.Public(err))
 	}
 	return nil

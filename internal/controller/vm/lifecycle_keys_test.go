@@ -1,0 +1,95 @@
+package vm
+
+import (
+	"testing"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+var errInProgress = &cloud.Error{Kind: cloud.Busy, Op: "create server", Detail: "another request with this Idempotency-Key is in progress", Uncertain: true}
+
+// inProgress are clouds with keys, and how each refuses a create whose key is in progress.
+var inProgress = map[string]struct {
+	caps cloud.Capabilities
+	err  error
+}{
+	"all capabilities": {everything, errInProgress}, "a key and labels": {without(cloud.UniqueNames), errInProgress},
+	"a key alone": {without(cloud.Labels, cloud.UniqueNames), errInProgress}, "a key and names": {without(cloud.Labels), errInProgress},
+	"all capabilities, the name is in use": {everything, errTaken}, "a key and names, the name is in use": {without(cloud.Labels), errTaken},
+}
+
+// harnessWithCreateInProgress returns a harness with a VM whose first create timed out, and whose
+// further ones are refused because the first one is in progress.
+func harnessWithCreateInProgress(t *testing.T, caps cloud.Capabilities, err error) *harness {
+	t.Helper()
+	h := newHarness(t, caps, vmWith())
+	h.cloud.Fail(cloudfake.CreateServer, errReset, false)
+	h.mustReconcile()
+	h.cloud.FailAlways(cloudfake.CreateServer, err, false)
+	for range 4 {
+		h.later(pollInterval)
+		h.mustReconcile()
+		h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown")
+		h.wantClaim("web")
+	}
+	return h
+}
+
+func TestCreateInProgressIsRepeatedUntilItsServerIsKnown(t *testing.T) {
+	for name, tc := range inProgress {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithCreateInProgress(t, tc.caps, tc.err)
+			h.cloud.Heal(cloudfake.CreateServer)
+			for range 2 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			h.wantServers("s1")
+			equal(t, "vmId", "s1", h.vm().Status.VMID)
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+		})
+	}
+}
+
+func TestDeletionWhileCreateIsInProgressDeletesItsServer(t *testing.T) {
+	for name, tc := range inProgress {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithCreateInProgress(t, tc.caps, tc.err)
+			h.remove()
+			h.later(time.Second)
+			h.mustReconcile()
+			h.cloud.AddServers(serverWith(withID("late"), owned, func(s *cloud.Server) { s.CreatedAt = h.now }))
+			if !tc.caps.Has(cloud.Labels) {
+				h.cloud.ModifyServer("late", unlabelled)
+			}
+			for range 3 {
+				h.later(settleTime)
+				h.mustReconcileIfExists()
+			}
+			if !tc.caps.Has(cloud.Labels) && !nameProves(tc.caps) {
+				h.wantCondition(pcapi.DeletingCondition, "True Blocked", "nothing on this cloud proves which")
+				return
+			}
+			h.wantServers()
+			h.wantGone()
+		})
+	}
+}
+
+func TestDeletionWhileCreateIsInProgressEndsIfItMakesNothing(t *testing.T) {
+	for name, tc := range inProgress {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithCreateInProgress(t, tc.caps, tc.err)
+			h.remove()
+			for range 3 {
+				h.later(settleTime)
+				h.mustReconcileIfExists()
+			}
+			h.wantServers()
+			h.wantGone()
+		})
+	}
+}
