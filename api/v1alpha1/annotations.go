@@ -48,7 +48,7 @@ func UnknownAnnotation(o metav1.Object) string {
 		switch {
 		case !strings.HasPrefix(key, GroupVersion.Group+"/"):
 		case !slices.Contains(userAnnotations, key):
-			texts = append(texts, fmt.Sprintf("the annotation %s means nothing to the operator: correct its name or remove it", key))
+			texts = append(texts, fmt.Sprintf("the operator does not know the annotation %s: correct its name or remove it", key))
 		case slices.Contains(switches, key) && value != "true" && value != "false":
 			texts = append(texts, fmt.Sprintf("the value %.*q of the annotation %s counts as \"true\": set it to \"true\" or \"false\", or remove the annotation", maxQuoted, value, key))
 		}

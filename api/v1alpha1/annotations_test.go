@@ -34,7 +34,7 @@ func TestUnknownAnnotation(t *testing.T) {
 		"a claim":                    {ClaimedNameAnnotation, "web", ""},
 		"another value":              {PausedAnnotation, "True", `the value "True" of the annotation samplecontroller.k8s.io/paused counts as "true"`},
 		"empty value":                {DeletionProtectionAnnotation, "", `the value "" of the annotation`},
-		"unknown key":                {"samplecontroller.k8s.io/deletion-protect", "true", "deletion-protect means nothing"},
+		"unknown key":                {"samplecontroller.k8s.io/deletion-protect", "true", "does not know the annotation samplecontroller.k8s.io/deletion-protect"},
 		"a value of 200,000 letters": {PausedAnnotation, strings.Repeat("a", 200_000), `counts as "true"`},
 	} {
 		t.Run(name, func(t *testing.T) {

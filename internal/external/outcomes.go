@@ -182,7 +182,7 @@ func (l *Lifecycle[T, R, S]) displaced(obj T, err error) error {
 		return reconciler.Stalled(pcapi.DriftReason, RecheckSoon, cloud.Public(err))
 	}
 	return reconciler.Stalled(pcapi.BlockedReason, RecheckSoon, fmt.Errorf(
-		"%w, and it is deleted then; or set spec.deletionPolicy to Orphan to release this object", cloud.Public(err)))
+		"%w, after which it is deleted, or set spec.deletionPolicy to Orphan to release this object", cloud.Public(err)))
 }
 
 // noRoom returns the reason of an error that says that the cloud has no room.
@@ -317,7 +317,7 @@ func (l *Lifecycle[T, R, S]) protected(id, by string) error {
 		by = " of " + by
 	}
 	return reconciler.Stalled(pcapi.BlockedReason, RecheckRefused, fmt.Errorf(
-		"deletion protection is on, so %s %s is kept: remove the annotation %s%s to have it deleted", l.Noun, id, pcapi.DeletionProtectionAnnotation, by))
+		"deletion protection is on, so %s %s is kept: remove the annotation %s%s to delete it", l.Noun, id, pcapi.DeletionProtectionAnnotation, by))
 }
 
 // protected reports whether an object is protected from deletion, by itself or by another object.

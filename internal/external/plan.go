@@ -47,7 +47,7 @@ func (l *Lifecycle[T, R, S]) planCreate(obj T, obs S) reconciler.Plan[T, S] {
 		}
 		if o.Moved {
 			return l.Do(append(l.kind.ConfirmNothing(obj, obs), l.Steps.Unclaim)...).Then(reconciler.Wait(time.Second, pcapi.ProgressingReason,
-				"nothing of the %s is on the Cloud that spec.cloudRef named before", l.Noun))
+				"the %s was not created on the Cloud that spec.cloudRef named before", l.Noun))
 		}
 		if o.Closing != nil {
 			return l.End(o.Closing)

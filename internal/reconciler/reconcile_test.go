@@ -200,7 +200,7 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 				{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running", Message: "as it was"},
 				{
 					Type: pcapi.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: pcapi.PausedReason,
-					Message: `nothing is done while the object has the annotation samplecontroller.k8s.io/paused with another value than "false"; remove it to go on`,
+					Message: `the object is paused by the annotation samplecontroller.k8s.io/paused: remove the annotation or set it to "false" to continue`,
 				},
 			}, h.stored().Status.Conditions, ignoreTime)
 			h.mustReconcile()

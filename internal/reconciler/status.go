@@ -135,7 +135,7 @@ func (r *Reconciler[T, S]) pause(w *work, obj T) (ctrl.Result, error) {
 	conditions := obj.GetConditions()
 	meta.SetStatusCondition(&conditions, metav1.Condition{
 		Type: pcapi.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: pcapi.PausedReason,
-		Message: "nothing is done while the object has the annotation " + pcapi.PausedAnnotation + " with another value than \"false\"; remove it to go on",
+		Message: "the object is paused by the annotation " + pcapi.PausedAnnotation + ": remove the annotation or set it to \"false\" to continue",
 	})
 	obj.SetConditions(conditions)
 	return requeue(r.writeConditions(w, before, obj))

@@ -64,8 +64,8 @@ func failedOutcome(c *pcapi.Cloud, obs *observation) error {
 	if !ok || stalled.Reason != pcapi.SecretMissingReason || c.DeletionTimestamp.IsZero() {
 		return obs.failed
 	}
-	return stall(stalled.Reason, fmt.Errorf("%w; it is needed for the deletion of the VMs, Networks and VMSnapshots that refer to this Cloud, %d in number: "+
-		"the condition InUse names them; this Cloud goes when the last is gone", stalled.Cause, obs.shown.count))
+	return stall(stalled.Reason, fmt.Errorf("%w; it is needed to delete the VMs, Networks and VMSnapshots that refer to this Cloud (%d): "+
+		"the condition InUse names them; this Cloud is removed after the last of them", stalled.Cause, obs.shown.count))
 }
 
 // outcomeAfter is the outcome of a reconcile whose steps succeeded.

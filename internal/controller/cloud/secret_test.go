@@ -65,7 +65,7 @@ func TestDeletedCloudSaysAfterARestartThatItsSecretIsNeeded(t *testing.T) {
 	w.events = nil
 	w.reconcile()
 	w.wantCondition(pcapi.ReadyCondition, "False SecretMissing", `Secret "login" does not exist in namespace "operator": create it with`,
-		"with the label "+pcapi.CredentialsForLabel+"=home", "needed for the deletion of the VMs, Networks and VMSnapshots that refer to this Cloud, 1 in number")
+		"with the label "+pcapi.CredentialsForLabel+"=home", "needed to delete the VMs, Networks and VMSnapshots that refer to this Cloud (1)")
 	w.wantCondition(pcapi.InUseCondition, "True InUse", "VMs: 1")
 	equal(t, "unavailable", "its credentials are missing: its administrator has to create their Secret", w.inv.View().Unavailable)
 	equal(t, "events", []string{"Warning SecretMissing Ready"}, w.events)

@@ -256,7 +256,7 @@ func doubtful(vm *pcapi.VM, obs *observation) error {
 	switch {
 	case unprovable(vm, obs):
 		return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
-			"%w; only its name says on this cloud which server is this VM's, so none is deleted: have the namespace allowed, or set spec.deletionPolicy to Orphan to release this object",
+			"%w; only its name says on this cloud which server is this VM's, so none is deleted: ask the administrator of the Cloud to allow the namespace, or set spec.deletionPolicy to Orphan to release this object",
 			obs.Denied))
 	case vm.Status.VMID == "" && len(obs.contested) > 0:
 		return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(

@@ -14,7 +14,7 @@ func TestPlanDeletion(t *testing.T) {
 	full := []string{external.StepDelete, external.StepConfirmGone, external.StepRelease}
 	runPlans(t, []planCase{
 		{name: "server exists: deleted, confirmed gone, then released", vm: vm, obs: obsWith(everything, withServer(serverWith())), steps: full, outcome: "in sync"},
-		{name: "its group is protected: kept", vm: vm, obs: obsWith(everything, withServer(serverWith()), func(s *observation) { s.KeptBy = `VmGroup "web"` }), outcome: "stalled: Blocked, again in 10m0s", message: `remove the annotation samplecontroller.k8s.io/deletion-protection of VmGroup "web" to have it deleted`},
+		{name: "its group is protected: kept", vm: vm, obs: obsWith(everything, withServer(serverWith()), func(s *observation) { s.KeptBy = `VmGroup "web"` }), outcome: "stalled: Blocked, again in 10m0s", message: `remove the annotation samplecontroller.k8s.io/deletion-protection of VmGroup "web" to delete it`},
 		{name: "server is being built: deleted", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateBuilding)))), steps: full, outcome: "in sync"},
 		{name: "namespace may no longer use the Cloud: deleted", vm: vm, obs: obsWith(everything, withServer(serverWith()), denied), steps: full, outcome: "in sync"},
 		{name: "cloud is deleting the server: quiet wait", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting)))), outcome: "quietly waiting: Requested, again in 5s", message: "is deleting VM s1"},

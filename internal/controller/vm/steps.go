@@ -281,7 +281,7 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 	case repeated || !shown:
 		return k.NotApplied(vm, &obs.Observation, id)
 	case first:
-		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s has its new size, and its power state follows", id)
+		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s has its new size; its power state is changed next", id)
 	}
 	k.Backoff.Forget(vm.UID)
 	return furtherChange(vm, obs)
