@@ -18,17 +18,17 @@ var userAnnotations = []string{
 var switches = []string{PausedAnnotation, DeletionProtectionAnnotation}
 
 // Paused reports whether an object is paused.
-func Paused(o metav1.Object) bool { return switchedOn(o, PausedAnnotation) }
+func Paused(o metav1.Object) bool { return annotationOn(o, PausedAnnotation) }
 
 // Protected reports whether a user protects an object from deletion.
-func Protected(o metav1.Object) bool { return switchedOn(o, DeletionProtectionAnnotation) }
+func Protected(o metav1.Object) bool { return annotationOn(o, DeletionProtectionAnnotation) }
 
 // DeletedFirst reports whether a member is to be deleted before the others of its group.
-func DeletedFirst(o metav1.Object) bool { return switchedOn(o, DeleteFirstAnnotation) }
+func DeletedFirst(o metav1.Object) bool { return annotationOn(o, DeleteFirstAnnotation) }
 
-// switchedOn reports whether an annotation is on: with every value other than "false", so that
+// annotationOn reports whether an annotation is on: with every value other than "false", so that
 // a value that the operator does not know, such as "yes", is not ignored.
-func switchedOn(o metav1.Object, key string) bool {
+func annotationOn(o metav1.Object, key string) bool {
 	value, set := o.GetAnnotations()[key]
 	return set && value != "false"
 }

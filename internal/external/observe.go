@@ -109,7 +109,7 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 		return l.lookFailed(obj, o, err)
 	}
 	if o.Resource != nil && l.reused(obj, obs, *o.Resource) {
-		o.vanish()
+		o.markGone()
 	}
 	return l.askIfUnknown(ctx, obj, obs, id, record)
 }
@@ -279,7 +279,7 @@ func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) 
 func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
 	switch {
 	case l.reused(obj, obs, r):
-		obs.External().vanish()
+		obs.External().markGone()
 		return
 	case deleted(obj) && l.kind.Identify(r).State == cloud.StateDeleting && l.kind.Owns(obj, obs, r):
 		l.Tracker.Deleting(obj.GetUID())

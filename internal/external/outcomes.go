@@ -266,7 +266,7 @@ func (l *Lifecycle[T, R, S]) lost(id string) error {
 func (l *Lifecycle[T, R, S]) Unproved(o *Observation[R], id string) error {
 	return &reconciler.WaitError{
 		After: l.untilProof(o), Reason: pcapi.NotFoundReason, Quiet: o.SettleTimeLeft <= 2*time.Second,
-		Message: fmt.Sprintf("the cloud does not show %s %s at the moment; nothing is done until a complete listing confirms it after the Cloud's settleTime%s", l.Noun, id, unlessComplete(o)),
+		Message: fmt.Sprintf("the cloud does not show %s %s at the moment; nothing is done until a complete listing confirms it after the Cloud's settleTime%s", l.Noun, id, incompleteNote(o)),
 	}
 }
 
@@ -287,12 +287,12 @@ func (l *Lifecycle[T, R, S]) untilProof(o *Observation[R]) time.Duration {
 func (l *Lifecycle[T, R, S]) unconfirmed(obj T, o *Observation[R], id string) *reconciler.WaitError {
 	return reportLate(obj, o, &reconciler.WaitError{
 		After: l.untilProof(o), Reason: pcapi.RequestedReason,
-		Message: fmt.Sprintf("the cloud does not show %s %s any more; waiting for a complete listing that confirms it%s", l.Noun, id, unlessComplete(o)),
+		Message: fmt.Sprintf("the cloud does not show %s %s any more; waiting for a complete listing that confirms it%s", l.Noun, id, incompleteNote(o)),
 	})
 }
 
-// unlessComplete adds to the message of a wait for a complete listing that listings are incomplete.
-func unlessComplete[R any](o *Observation[R]) string {
+// incompleteNote adds to the message of a wait for a complete listing that listings are incomplete.
+func incompleteNote[R any](o *Observation[R]) string {
 	if !o.Incomplete {
 		return ""
 	}

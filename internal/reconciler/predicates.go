@@ -31,7 +31,7 @@ func ChangedByUser(finalizer string, claim ClaimOf) predicate.Predicate {
 			}
 		}
 		return was.GetGeneration() != is.GetGeneration() || was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero() ||
-			claimTaken(was, is, finalizer, claim)
+			claimRemoved(was, is, finalizer, claim)
 	}}
 }
 
@@ -43,8 +43,8 @@ func FinalizerTaken(finalizer string) predicate.Predicate {
 	}}
 }
 
-// claimTaken reports whether an update removed or changed a part of the claim that the object must have.
-func claimTaken(was, is client.Object, finalizer string, claim ClaimOf) bool {
+// claimRemoved reports whether an update removed or changed a part of the claim that the object must have.
+func claimRemoved(was, is client.Object, finalizer string, claim ClaimOf) bool {
 	finalized := controllerutil.ContainsFinalizer(was, finalizer) == controllerutil.ContainsFinalizer(is, finalizer)
 	if finalized && maps.Equal(was.GetAnnotations(), is.GetAnnotations()) || deleting(is) {
 		return false

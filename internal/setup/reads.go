@@ -25,15 +25,15 @@ const (
 	maxReadError = 256
 )
 
-// failedReads are the kinds that caches cannot read from the API server: an object cannot be
+// readFailures are the kinds that caches cannot read from the API server: an object cannot be
 // decoded, or the operator lacks the right. No object of such a kind is reconciled. A
 // failure counts from the second time on, and until the cache has read a newer version. Errors
 // of an API server that is unavailable do not count.
-type failedReads struct {
+type readFailures struct {
 	now func() time.Time
 
 	mu sync.Mutex
-	of map[reader]failedRead
+	of map[reader]readFailure
 }
 
 // reader is a reflector of client-go.
@@ -42,39 +42,39 @@ type reader interface {
 	LastSyncResourceVersion() string
 }
 
-type failedRead struct {
+type readFailure struct {
 	kind, version string
 	err           error
 	times         int
 	last          time.Time
 }
 
-func newFailedReads(now func() time.Time) *failedReads {
-	return &failedReads{now: now, of: map[reader]failedRead{}}
+func newReadFailures(now func() time.Time) *readFailures {
+	return &readFailures{now: now, of: map[reader]readFailure{}}
 }
 
 // handle is the handler of the errors of all watches.
-func (f *failedReads) handle(ctx context.Context, r *toolscache.Reflector, err error) {
+func (f *readFailures) handle(ctx context.Context, r *toolscache.Reflector, err error) {
 	toolscache.DefaultWatchErrorHandler(ctx, r, err) // logs it
 	f.observe(r, err)
 }
 
-func (f *failedReads) observe(r reader, err error) {
-	if passes(err) {
+func (f *readFailures) observe(r reader, err error) {
+	if temporary(err) {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forget()
 	description := r.TypeDescription()
-	f.of[r] = failedRead{
+	f.of[r] = readFailure{
 		kind: description[strings.LastIndex(description, ".")+1:], version: r.LastSyncResourceVersion(),
 		err: err, times: f.of[r].times + 1, last: f.now(),
 	}
 }
 
 // forget drops the failures that no longer count. The caller holds mu.
-func (f *failedReads) forget() {
+func (f *readFailures) forget() {
 	for r, failure := range f.of {
 		if r.LastSyncResourceVersion() != failure.version || f.now().Sub(failure.last) > readsKept {
 			delete(f.of, r)
@@ -83,7 +83,7 @@ func (f *failedReads) forget() {
 }
 
 // present returns the errors of the kinds that cannot be read.
-func (f *failedReads) present() map[string]error {
+func (f *readFailures) present() map[string]error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forget()
@@ -97,7 +97,7 @@ func (f *failedReads) present() map[string]error {
 }
 
 // check is the readiness check.
-func (f *failedReads) check(*http.Request) error {
+func (f *readFailures) check(*http.Request) error {
 	var texts []string
 	for kind, err := range f.present() {
 		text := err.Error()
@@ -114,17 +114,17 @@ var readFailing = prometheus.NewDesc("privatecloud_cache_read_failing",
 	"1 for each kind that this replica cannot read from the API server, so that no object of it is reconciled.", []string{"kind"}, nil)
 
 // Describe implements prometheus.Collector.
-func (f *failedReads) Describe(to chan<- *prometheus.Desc) { to <- readFailing }
+func (f *readFailures) Describe(to chan<- *prometheus.Desc) { to <- readFailing }
 
 // Collect implements prometheus.Collector.
-func (f *failedReads) Collect(to chan<- prometheus.Metric) {
+func (f *readFailures) Collect(to chan<- prometheus.Metric) {
 	for kind := range f.present() {
 		to <- prometheus.MustNewConstMetric(readFailing, prometheus.GaugeValue, 1, kind)
 	}
 }
 
-// passes reports whether an error passes once the API server is available again.
-func passes(err error) bool {
+// temporary reports whether an error passes once the API server is available again.
+func temporary(err error) bool {
 	var network net.Error
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTooManyRequests(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) || errors.As(err, &network) ||

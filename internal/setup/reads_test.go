@@ -30,7 +30,7 @@ func TestReadsThatFailAgainMakeTheReplicaUnready(t *testing.T) {
 	for name, err := range map[string]error{"cannot be decoded": errDecode, "the operator lacks the right": errForbidden} {
 		t.Run(name, func(t *testing.T) {
 			clock := testStart
-			reads, vms := newFailedReads(func() time.Time { return clock }), &fakeReader{kind: "*v1alpha1.VM"}
+			reads, vms := newReadFailures(func() time.Time { return clock }), &fakeReader{kind: "*v1alpha1.VM"}
 			reads.observe(vms, err)
 			if err := reads.check(nil); err != nil {
 				t.Errorf("after one failure: %v", err)
@@ -57,7 +57,7 @@ privatecloud_cache_read_failing{kind="VM"} 1
 
 func TestFailureOfAStoppedCacheIsForgotten(t *testing.T) {
 	clock := testStart
-	reads, vms := newFailedReads(func() time.Time { return clock }), &fakeReader{kind: "*v1alpha1.VM", version: "3"}
+	reads, vms := newReadFailures(func() time.Time { return clock }), &fakeReader{kind: "*v1alpha1.VM", version: "3"}
 	reads.observe(vms, errDecode)
 	reads.observe(vms, errDecode)
 	clock = clock.Add(readsKept + time.Second)
@@ -78,7 +78,7 @@ func TestAPIServerThatIsAwayMakesNoReplicaUnready(t *testing.T) {
 		"a proxy before it waits long": apierrors.NewServerTimeout(schema.GroupResource{}, "list", 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			reads, vms := newFailedReads(time.Now), &fakeReader{kind: "*v1alpha1.VM"}
+			reads, vms := newReadFailures(time.Now), &fakeReader{kind: "*v1alpha1.VM"}
 			for range 5 {
 				reads.observe(vms, err)
 			}
@@ -90,7 +90,7 @@ func TestAPIServerThatIsAwayMakesNoReplicaUnready(t *testing.T) {
 }
 
 func TestErrorOfAReadIsShownInPart(t *testing.T) {
-	reads, vms := newFailedReads(time.Now), &fakeReader{kind: "*v1alpha1.VM"}
+	reads, vms := newReadFailures(time.Now), &fakeReader{kind: "*v1alpha1.VM"}
 	for range 2 {
 		reads.observe(vms, errors.New(strings.Repeat("ä", 1<<20)))
 	}

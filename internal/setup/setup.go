@@ -82,8 +82,8 @@ type Options struct {
 var (
 	cloudMetrics = sync.OnceValue(func() *transport.Metrics { return transport.NewMetrics(metrics.Registry) })
 	probeMetrics = sync.OnceValue(func() *probe.Metrics { return probe.NewMetrics(metrics.Registry) })
-	reads        = sync.OnceValue(func() *failedReads {
-		f := newFailedReads(time.Now)
+	reads        = sync.OnceValue(func() *readFailures {
+		f := newReadFailures(time.Now)
 		metrics.Registry.MustRegister(f)
 		return f
 	})

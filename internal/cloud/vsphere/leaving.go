@@ -69,7 +69,7 @@ func (c *Client) takeOut(ctx context.Context, at *site) {
 	vms, failures := c.leaving.all(), 0
 	for len(vms) > 0 {
 		err := c.removeFromRules(ctx, at, vms)
-		if err != nil && failures < leaveTries && passes(c.fail(ctx, "", err)) {
+		if err != nil && failures < leaveTries && temporary(c.fail(ctx, "", err)) {
 			failures++
 			select {
 			case <-time.After(leavePause << (failures - 1)):
@@ -88,8 +88,8 @@ func (c *Client) takeOut(ctx context.Context, at *site) {
 	}
 }
 
-// passes reports whether a change of rules that failed so may succeed later.
-func passes(e *cloud.Error) bool {
+// temporary reports whether a change of rules that failed so may succeed later.
+func temporary(e *cloud.Error) bool {
 	return cloud.Is(e, cloud.Busy, cloud.Forbidden, cloud.NoHost, cloud.Unavailable, cloud.Throttled, cloud.Unauthorized)
 }
 

@@ -26,7 +26,7 @@ func routeOf(req soap.HasFault) string {
 func (s *session) try(ctx context.Context, req, res soap.HasFault) error {
 	for try := 1; ; try++ {
 		err := s.send(ctx, req, res)
-		if err == nil || try == transport.MaxTries || once[routeOf(req)] || !s.passes(ctx, err) {
+		if err == nil || try == transport.MaxTries || once[routeOf(req)] || !s.temporary(ctx, err) {
 			return err
 		}
 		if !transport.Pause(ctx, try) {
@@ -35,8 +35,8 @@ func (s *session) try(ctx context.Context, req, res soap.HasFault) error {
 	}
 }
 
-// passes reports whether the next try, a moment later, may succeed.
-func (s *session) passes(ctx context.Context, err error) bool {
+// temporary reports whether the next try, a moment later, may succeed.
+func (s *session) temporary(ctx context.Context, err error) bool {
 	if faultOf(err) != nil || soap.IsSoapFault(err) || ctx.Err() != nil {
 		return false
 	}

@@ -55,7 +55,7 @@ func closing(obs *observation) error {
 // enqueue the group, so only the wait for failed members has a duration.
 func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 	c, desired := countOf(obs), ptr.Deref(g.Spec.Replicas, 1)
-	stuck, patience := stuckMember(obs, m), patienceWith(obs)
+	stuck, patience := stuckMember(obs, m), replacementWait(obs)
 	switch {
 	case len(m.protected) > 0 && pcapi.Protected(g):
 		return &reconciler.StalledError{Reason: pcapi.MembersStalledReason, Cause: fmt.Errorf(
@@ -88,9 +88,9 @@ func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 	return nil
 }
 
-// patienceWith returns the time until the next failed member may be replaced; 0 if one may be
+// replacementWait returns the time until the next failed member may be replaced; 0 if one may be
 // now, or if there is none.
-func patienceWith(obs *observation) time.Duration {
+func replacementWait(obs *observation) time.Duration {
 	least := time.Duration(0)
 	for _, vm := range obs.members {
 		if alive(vm) && failed(vm) && (least == 0 || obs.until(vm) < least) {
