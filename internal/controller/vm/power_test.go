@@ -257,7 +257,7 @@ func TestSuspendThatTheCloudIgnoresIsSentAgainWithBackOff(t *testing.T) {
 // to rest, and the memory of a server that is suspended is only lost to a guest that was resumed.
 func TestPowerStateNeverLoops(t *testing.T) {
 	t.Parallel()
-	const rest = 10
+	const rest = 12
 	n := exhaust(func(p pick) {
 		caps := one(p, withSuspend, withGuests)
 		vm := onRecord(createdBefore)
@@ -275,7 +275,20 @@ func TestPowerStateNeverLoops(t *testing.T) {
 		case "disks":
 			vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "1Gi"}}
 		}
-		h := harnessWithServer(t, caps, vm, server)
+		reverts, frozen := caps.Has(cloud.Suspend) && p.bool(), serverWith(withCores(1)) // the snapshot has another size
+		if reverts {
+			caps = cloud.NewCapabilities(append(revertKeyed, caps...)...)
+			revertTo("before")(vm)
+		}
+		h := newHarness(t, caps, vm, snapshotOf())
+		h.cloud.AddServers(frozen)
+		if reverts {
+			if _, err := h.cloud.CreateSnapshot(t.Context(), cloud.CreateSnapshot{ServerID: "s1", Name: "before"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.CPU, s.State = server.CPU, server.State })
+		h.poll()
 		h.cloud.SetNeedsStop(needsStop)
 		h.cloud.SetKeepsSize(keepsSize)
 		var states []cloud.State
@@ -301,16 +314,22 @@ func TestPowerStateNeverLoops(t *testing.T) {
 		if calls := h.cloud.TakeCalls(cloudfake.ListServers); len(calls) > 0 && !resized && asDisks {
 			t.Fatalf("%v is sent after %d reconciles, states %v: %s", calls, rest, states, describeVM(vm))
 		}
-		want := map[pcapi.PowerState]cloud.State{pcapi.PowerOn: cloud.StateActive, pcapi.PowerOff: cloud.StateStopped, pcapi.PowerSuspended: cloud.StateSuspended, pcapi.PowerUnmanaged: server.State}[vm.Spec.PowerState]
-		if ready, message := h.condition(pcapi.ReadyCondition); last != want && ready != "False Unsupported" || ready == "False Unsupported" && slices.ContainsFunc(states, func(s cloud.State) bool { return s != server.State }) {
+		left := server.State // in which the server is left if nothing else is said
+		if reverts {
+			left = cloud.StateStopped
+			equal(t, "reverts", 1, h.cloud.Reverts())
+		}
+		want := map[pcapi.PowerState]cloud.State{pcapi.PowerOn: cloud.StateActive, pcapi.PowerOff: cloud.StateStopped, pcapi.PowerSuspended: cloud.StateSuspended, pcapi.PowerUnmanaged: left}[vm.Spec.PowerState]
+		if ready, message := h.condition(pcapi.ReadyCondition); last != want && ready != "False Unsupported" || ready == "False Unsupported" && !reverts && slices.ContainsFunc(states, func(s cloud.State) bool { return s != server.State }) {
 			t.Fatalf("the server is %s, want %s, after %v, and Ready is %s (%s): %s", last, want, states, ready, message, describeVM(vm))
 		}
 	})
-	if n < 900 {
-		t.Errorf("%d situations were tried, want at least 900", n)
+	if n < 1350 {
+		t.Errorf("%d situations were tried, want at least 1350", n)
 	}
 }
 
 func describeVM(vm *pcapi.VM) string {
-	return fmt.Sprintf("powerState %s, updatePolicy %s, nextRestartTime %v, tags %v, disks %v", vm.Spec.PowerState, vm.Spec.UpdatePolicy, vm.Spec.NextRestartTime, vm.Spec.Tags, vm.Spec.Disks)
+	return fmt.Sprintf("powerState %s, updatePolicy %s, nextRestartTime %v, tags %v, disks %v, revert to %q",
+		vm.Spec.PowerState, vm.Spec.UpdatePolicy, vm.Spec.NextRestartTime, vm.Spec.Tags, vm.Spec.Disks, vm.Spec.CurrentSnapshotName)
 }
