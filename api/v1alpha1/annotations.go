@@ -11,7 +11,7 @@ import (
 // userAnnotations are the annotations of this group that the operator reads.
 var userAnnotations = []string{
 	PausedAnnotation, ReconcileRequestedAtAnnotation, DeletionProtectionAnnotation, AcknowledgeAnnotation, ApprovedPlanAnnotation, DeleteFirstAnnotation,
-	ClaimedNameAnnotation, ClaimedCloudAnnotation, ClaimRenewedAtAnnotation,
+	ClaimedNameAnnotation, ClaimedCloudAnnotation, ClaimedUIDAnnotation, ClaimRenewedAtAnnotation,
 }
 
 // switches are those that are on or off. Autoscalers write other values for delete-first.

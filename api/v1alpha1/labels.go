@@ -32,6 +32,9 @@ const (
 	// ClaimedCloudAnnotation on a VM or a Network is the name of the Cloud that
 	// the object referred to when the finalizer was added.
 	ClaimedCloudAnnotation = "samplecontroller.k8s.io/claimed-cloud"
+	// ClaimedUIDAnnotation on an object with a claim is the UID of the object for which the operator
+	// wrote the claim. An object with another UID is a copy, and has no claim.
+	ClaimedUIDAnnotation = "samplecontroller.k8s.io/claimed-uid"
 	// ClaimRenewedAtAnnotation on an object with a claim is when the operator wrote the
 	// claim again, before another create, in RFC 3339.
 	ClaimRenewedAtAnnotation = "samplecontroller.k8s.io/claim-renewed-at"

@@ -46,6 +46,9 @@ func (l *Lifecycle[T, R, S]) claimOf(o client.Object) map[string]string {
 		known = pending.Claim{Name: record.Claimed, Cloud: record.Cloud}
 	case known == pending.Claim{} && createOpen(obj):
 		had := obj.GetAnnotations()
+		if reconciler.ClaimOfAnother(obj) {
+			had = nil
+		}
 		known.Name = cmp.Or(record.Claimed, had[pcapi.ClaimedNameAnnotation], record.Name)
 		known.Cloud = cmp.Or(record.Cloud, had[pcapi.ClaimedCloudAnnotation])
 	}

@@ -205,7 +205,14 @@ func (l *Lifecycle[T, R, S]) claimed(obj T, record Record) string {
 	if !controllerutil.ContainsFinalizer(obj, l.Options.Finalizer) {
 		return ""
 	}
-	return cmp.Or(record.Claimed, obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], record.Name)
+	switch known := l.Tracker.ClaimOf(obj.GetUID()).Name; {
+	case !reconciler.ClaimOfAnother(obj):
+		return cmp.Or(record.Claimed, obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], record.Name)
+	case createOpen(obj): // somebody wrote the claim of another object over its own
+		return cmp.Or(record.Claimed, known, record.Name)
+	default:
+		return cmp.Or(record.Claimed, known)
+	}
 }
 
 // RecordedCloud returns the name of the Cloud that an object uses already: that of
@@ -217,7 +224,7 @@ func RecordedCloud(obj client.Object, id, cloudName, finalizer string) string {
 		return cloudName
 	case cloudName != "" && (controllerutil.ContainsFinalizer(obj, finalizer) || !deleted(obj)):
 		return cloudName
-	case controllerutil.ContainsFinalizer(obj, finalizer):
+	case controllerutil.ContainsFinalizer(obj, finalizer) && !reconciler.ClaimOfAnother(obj):
 		return obj.GetAnnotations()[pcapi.ClaimedCloudAnnotation]
 	}
 	return ""

@@ -52,6 +52,8 @@ type Observation[R any] struct {
 	ClaimedAt time.Time
 	// ClaimProved: the status holds the claim, so that no user wrote it.
 	ClaimProved bool
+	// Copied: the object has the claim of another object, and none of its own. Nothing was sent for it.
+	Copied bool
 	// New: no reconcile has reported the object yet, and it is younger than keyLifetime.
 	// Its claim may be one that it was created with.
 	New bool

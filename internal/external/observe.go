@@ -30,6 +30,7 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	o.Cloud = cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
 	o.Moved = record.ID == "" && o.Cloud != wanted
 	o.Claimed = l.claimed(obj, record)
+	o.Copied = o.Claimed == "" && reconciler.ClaimOfAnother(obj)
 	age := o.Now.Sub(obj.GetCreationTimestamp().Time)
 	o.New = record.ID == "" && record.ObservedGeneration <= 0 && age.Abs() < keyLifetime // the clocks may differ
 	o.Operation = l.operation(obj, record)

@@ -102,6 +102,9 @@ func (l *Lifecycle[T, R, S]) planExisting(obj T, obs S, record Record) reconcile
 // planDeletion deletes the resource and proves that it is gone, then releases the object.
 func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconciler.Plan[T, S] {
 	o := obs.External()
+	if o.Copied && record.id() == "" && !o.Proved() {
+		return l.Do(l.Steps.Release)
+	}
 	if plan, decided := l.kind.PlanDeletion(obj, obs); decided {
 		if o.Working {
 			return l.End(l.working(o, record))

@@ -106,7 +106,7 @@ func (l *Lifecycle[T, R, S]) unclaim(ctx context.Context, obj T, obs S) error {
 	l.Tracker.Hold(obj.GetUID(), false)
 	l.Tracker.SetClaim(obj.GetUID(), pending.Claim{})
 	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer,
-		pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation, pcapi.ClaimRenewedAtAnnotation)
+		pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation, pcapi.ClaimedUIDAnnotation, pcapi.ClaimRenewedAtAnnotation)
 	if err != nil {
 		return err
 	}

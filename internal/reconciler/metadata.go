@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // Claim records on the object that something of it may exist in the cloud: the
@@ -18,9 +20,16 @@ func Claim[T Object](ctx context.Context, c client.Client, obj T, finalizer stri
 	return writeMeta(ctx, c, obj, "claim", func() bool { return setClaim(obj, finalizer, annotations) })
 }
 
+// ClaimOfAnother reports whether the claim that an object has was written for another object, from which it was
+// copied: by hand, or from a backup. Nothing was sent for the object with that claim.
+func ClaimOfAnother(obj client.Object) bool {
+	uid, has := obj.GetAnnotations()[pcapi.ClaimedUIDAnnotation]
+	return has && uid != string(obj.GetUID())
+}
+
 // setClaim sets the finalizer and the annotations of a claim, and reports whether that changed the object.
 func setClaim(obj client.Object, finalizer string, annotations map[string]string) (changed bool) {
-	changed = controllerutil.AddFinalizer(obj, finalizer)
+	changed = controllerutil.AddFinalizer(obj, finalizer) || len(annotations) > 0 && ClaimOfAnother(obj)
 	set := maps.Clone(obj.GetAnnotations())
 	if set == nil {
 		set = map[string]string{}
@@ -30,6 +39,9 @@ func setClaim(obj client.Object, finalizer string, annotations map[string]string
 		set[key] = value
 	}
 	if len(annotations) > 0 {
+		if changed {
+			set[pcapi.ClaimedUIDAnnotation] = string(obj.GetUID())
+		}
 		obj.SetAnnotations(set)
 	}
 	return changed

@@ -20,6 +20,8 @@ func annotated(value string) func(*pcapi.VM) {
 
 func unclaimed(vm *pcapi.VM) { vm.Finalizers = nil }
 
+func ofAnother(vm *pcapi.VM) { vm.Annotations[pcapi.ClaimedUIDAnnotation] = "uid-b" }
+
 func TestClaim(t *testing.T) {
 	tests := []struct {
 		name        string
@@ -28,10 +30,12 @@ func TestClaim(t *testing.T) {
 		writes      int
 		want        map[string]string
 	}{
-		{name: "no claim: finalizer and annotations are written", vm: example(unclaimed), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web"}},
-		{name: "other annotations: kept", vm: example(unclaimed, annotated("old")), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept"}},
-		{name: "claim of another name: written", vm: example(annotated("old")), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept"}},
+		{name: "no claim: finalizer and annotations are written", vm: example(unclaimed), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", pcapi.ClaimedUIDAnnotation: "uid-a"}},
+		{name: "other annotations: kept", vm: example(unclaimed, annotated("old")), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept", pcapi.ClaimedUIDAnnotation: "uid-a"}},
+		{name: "claim of another name: written", vm: example(annotated("old")), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept", pcapi.ClaimedUIDAnnotation: "uid-a"}},
 		{name: "unchanged claim: not written", vm: example(annotated("web")), annotations: map[string]string{note: "web"}, want: map[string]string{note: "web", "other": "kept"}},
+		{name: "claim that was written for another object: written", vm: example(annotated("web"), ofAnother), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept", pcapi.ClaimedUIDAnnotation: "uid-a"}},
+		{name: "claim without annotations beside that of another object: not written", vm: example(annotated("web"), ofAnother), want: map[string]string{note: "web", "other": "kept", pcapi.ClaimedUIDAnnotation: "uid-b"}},
 		{name: "claim without annotations: finalizer is written", vm: example(unclaimed, annotated("old")), writes: 1, want: map[string]string{note: "old", "other": "kept"}},
 		{name: "unchanged finalizer: not written", vm: example()},
 	}

@@ -95,9 +95,20 @@ func TestReconcileRestoresAnyChangeOfTheClaim(t *testing.T) {
 			}
 			_, _ = h.reconcile()
 			equal(t, "finalizers", []string{finalizer}, h.stored().Finalizers)
-			equal(t, "annotations", claimOfToy(nil), h.stored().Annotations)
+			restored := claimOfToy(nil)
+			if name != "finalizer kept, annotations kept and kept" {
+				restored[pcapi.ClaimedUIDAnnotation] = "uid-a"
+			}
+			equal(t, "annotations", restored, h.stored().Annotations)
 		})
 	}
+}
+
+func TestClaimOfAnotherObjectIsReplaced(t *testing.T) {
+	h := newHarness(t, example(withClaim, ofAnother))
+	h.reconciler.External, h.reconciler.ClaimOf = true, claimOfToy
+	h.mustReconcile()
+	equal(t, "UID of the claim", "uid-a", h.stored().Annotations[pcapi.ClaimedUIDAnnotation])
 }
 
 func TestClaimIsNotRestored(t *testing.T) {

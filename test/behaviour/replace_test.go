@@ -54,19 +54,20 @@ func claimChangesOf(object client.Object) []func(client.Object) {
 	}
 	product(func(client.Object) {}, func(o client.Object) { o.SetFinalizers(nil) })
 	for key := range object.GetAnnotations() {
-		product(
-			func(client.Object) {},
-			func(o client.Object) {
-				annotations := o.GetAnnotations()
-				delete(annotations, key)
-				o.SetAnnotations(annotations)
-			},
-			func(o client.Object) {
-				annotations := o.GetAnnotations()
-				annotations[key] = "what-somebody-wrote"
-				o.SetAnnotations(annotations)
-			},
-		)
+		written := func(o client.Object) {
+			annotations := o.GetAnnotations()
+			annotations[key] = "what-somebody-wrote"
+			o.SetAnnotations(annotations)
+		}
+		if key == pcapi.ClaimedUIDAnnotation { // without it the claim is whole
+			product(func(client.Object) {}, written)
+			continue
+		}
+		product(func(client.Object) {}, written, func(o client.Object) {
+			annotations := o.GetAnnotations()
+			delete(annotations, key)
+			o.SetAnnotations(annotations)
+		})
 	}
 	return changes[1:]
 }

@@ -35,7 +35,7 @@ func (k *kind) observeHolders(ctx context.Context, vm *pcapi.VM, obs *observatio
 	}
 	others, err := k.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName))
 	obs.freeSoon = freeSoon(vm, slices.DeleteFunc(others, func(other pcapi.VM) bool {
-		holds := controllerutil.ContainsFinalizer(&other, pcapi.VMFinalizer) || other.Status.VMID != "" && !released(&other)
+		holds := controllerutil.ContainsFinalizer(&other, pcapi.VMFinalizer) && !reconciler.ClaimOfAnother(&other) || other.Status.VMID != "" && !released(&other)
 		return !holds || obs.Capabilities().Has(cloud.FolderNames) && other.Spec.Folder != vm.Spec.Folder
 	}))
 	return err
