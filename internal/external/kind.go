@@ -67,7 +67,7 @@ type Kind[T reconciler.Object, R any, S Observed[R]] interface {
 	Identify(r R) Identity
 
 	// Look searches for the resource. With an id it sets Resource if the resource
-	// is known, and Duplicates. Without, it sets Candidates and Proof. It sets
+	// is known, Duplicates and ListedAt. Without, it sets Candidates and Proof. It sets
 	// Looked if it searched a listing begun at Horizon or later, and Incomplete if that lacks
 	// resources that the cloud has.
 	Look(ctx context.Context, obj T, obs S, id string) error

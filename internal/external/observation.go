@@ -103,6 +103,9 @@ type Observation[R any] struct {
 	// Looked: a listing begun at Horizon or later was searched. Incomplete: it is known to lack
 	// resources that the cloud has.
 	Looked, Incomplete bool
+	// ListedAt is when the listing began that shows the recorded resource; zero if none does that
+	// began after the answer to its create.
+	ListedAt time.Time
 	// SettleTimeLeft is how long the resource of a create may still exist without being
 	// listed; 0 when that is over.
 	SettleTimeLeft time.Duration

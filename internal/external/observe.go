@@ -109,6 +109,9 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	} else if err != nil {
 		return l.lookFailed(obj, o, err)
 	}
+	if deleted(obj) && !o.ListedAt.IsZero() {
+		l.Tracker.Listed(obj.GetUID(), o.ListedAt)
+	}
 	if o.Resource != nil && l.reused(obj, obs, *o.Resource) {
 		o.markGone()
 	}
@@ -197,8 +200,13 @@ func (l *Lifecycle[T, R, S]) unlisted(o *Observation[R], id string) bool {
 // answered, it is not known as being deleted, and no listing shows it since. It may be gone,
 // and another one may get its id before the next deletion.
 func (l *Lifecycle[T, R, S]) askAgain(obj T, o *Observation[R], id string) bool {
-	return l.removed(obj) && !l.OnDemand && l.kind.Identify(*o.Resource).State != cloud.StateDeleting &&
-		(!o.Looked || !o.View.Snapshot.Has(id))
+	switch {
+	case !l.removed(obj), l.kind.Identify(*o.Resource).State == cloud.StateDeleting:
+		return false
+	case l.OnDemand:
+		return o.ListedAt.IsZero()
+	}
+	return !o.Looked || !o.View.Snapshot.Has(id)
 }
 
 // ask asks the cloud for a resource that no listing shows, or whose deletion was answered.
@@ -258,13 +266,15 @@ func notFound(err error) bool { return cloud.Is(err, cloud.NotFound, cloud.NotFo
 // absenceProved reports whether err, an answer that the resource on record does not
 // exist, proves it. Reads may lag behind writes: until the settle time has passed
 // since the create was answered or a deletion failed, such an answer counts only if the
-// cloud said that its deletion is complete, or if a read has shown the deletion. To
-// complete a deletion, the cloud's own word is enough then. All else also needs a
-// complete listing that lacks the resource: while listings are incomplete, it needs the
-// cloud's own word.
+// cloud said that its deletion is complete, if a read has shown the deletion, or if the
+// cloud accepted the deletion of what a listing has shown. To complete a deletion, the
+// cloud's own word is enough in the first two cases. All else also needs a complete listing
+// that lacks the resource: while listings are incomplete, it needs the cloud's own word.
 func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) bool {
 	_, deleting := l.Tracker.RemovedAt(obj.GetUID())
 	switch {
+	case deleted(obj) && o.ShowsAbsence() && l.Tracker.ListingProves(obj.GetUID()):
+		return true
 	case o.SettleTimeLeft > 0 && !deleting:
 		return false
 	case deleted(obj) && cloud.Is(err, cloud.NotFound):
@@ -282,8 +292,8 @@ func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
 	case l.reused(obj, obs, r):
 		obs.External().markGone()
 		return
-	case deleted(obj) && l.kind.Identify(r).State == cloud.StateDeleting && l.kind.Owns(obj, obs, r):
-		l.Tracker.Deleting(obj.GetUID())
+	case deleted(obj) && l.kind.Owns(obj, obs, r):
+		l.Tracker.Read(obj.GetUID(), l.kind.Identify(r).State == cloud.StateDeleting)
 	}
 	l.kind.Remember(obj, obs, r, false)
 }

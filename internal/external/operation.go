@@ -121,7 +121,7 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 	switch {
 	case o.Operation.Kind == OperationDelete && state.Err == nil:
 		o.Deleted, o.Gone = true, state.Gone
-		l.Tracker.Removed(obj.GetUID(), o.Now, true)
+		l.Tracker.Removed(obj.GetUID(), o.Now, pending.Gone)
 		return nil
 	case id == "":
 		if state.Err == nil { // done, and the cloud does not say what it made

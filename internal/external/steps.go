@@ -276,11 +276,11 @@ func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
 	removal, err := l.kind.Delete(ctx, obj, obs, *o.Resource)
 	if err != nil && !notFound(err) {
 		if cloud.Uncertain(err) {
-			l.Tracker.Removed(obj.GetUID(), l.Clock(), false)
+			l.Tracker.Removed(obj.GetUID(), l.Clock(), pending.Unclear)
 		}
 		return l.Failed(obj, o, err)
 	}
-	l.Tracker.Removed(obj.GetUID(), l.Clock(), err == nil && removal.Gone)
+	l.Tracker.Removed(obj.GetUID(), l.Clock(), answerOf(removal, err))
 	o.Looked = false // what was listed before the answer proves nothing
 	if err == nil && removal.Operation != "" {
 		return l.Begin(obj, obs, OperationDelete, removal.Operation)
@@ -292,6 +292,17 @@ func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
 		return &reconciler.WaitError{After: quiet, Reason: pcapi.RequestedReason, Message: l.deleting(id), Quiet: true}
 	}
 	return nil
+}
+
+// answerOf returns what the answer to a deletion says of the resource.
+func answerOf(removal Removal, err error) pending.Answer {
+	switch {
+	case err != nil:
+		return pending.Unclear
+	case removal.Gone:
+		return pending.Gone
+	}
+	return pending.Accepted
 }
 
 // confirmGone gets the cloud's own answer that the resource does not exist.
@@ -335,7 +346,9 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 func (l *Lifecycle[T, R, S]) awaitProof(obj T, o *Observation[R], id string) error {
 	wait := l.unconfirmed(obj, o, id)
 	delay := l.Backoff.When(obj.GetUID())
-	wait.After = max(o.SettleTimeLeft, delay)
+	if wait.After = delay; !l.Tracker.ListingProves(obj.GetUID()) {
+		wait.After = max(o.SettleTimeLeft, delay)
+	}
 	if !l.OnDemand && delay < slowProof {
 		o.Inventory.EnqueueAfterListing(l.ref(obj), l.Clock())
 	}

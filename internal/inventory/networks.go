@@ -76,6 +76,15 @@ func (i *Inventory) Networks(ctx context.Context, notBefore time.Time, id, name 
 	return known.find(id, cloud.NormalName(name), i.settings.SettleTime), known.listed.begun, nil
 }
 
+// NetworkListed reports whether the last listing of the networks shows one that existed when it was begun: its
+// create, if it is one of this process, was answered before.
+func (i *Inventory) NetworkListed(id string) bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	_, shown := i.networks.byID[id]
+	return shown && !i.networks.recorded[id].createdAt.After(i.networks.listed.begun)
+}
+
 // take takes a listing, unless it is the last one or older, and drops the records that
 // it ends.
 func (n *networks) take(got listing[cloud.Network], settleTime time.Duration) {

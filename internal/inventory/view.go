@@ -63,6 +63,20 @@ func (i *Inventory) Server(id string) (cloud.Server, bool) {
 	return i.snapshot.Server(id)
 }
 
+// Listed returns a server as a listing shows it, and whether it does; false if the listing is nil, or
+// began before the answer to the create of the server: it may show another one that had the id.
+func (i *Inventory) Listed(listing *Snapshot, id string) (cloud.Server, bool) {
+	if listing == nil {
+		return cloud.Server{}, false
+	}
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.overlay.createdAfter(id, listing.Begun) {
+		return cloud.Server{}, false
+	}
+	return listing.Server(id)
+}
+
 // Owned returns the servers of the object with this UID in cluster, oldest
 // first: those that were recorded for it since the last listing, and those
 // that are listed with its owner labels.

@@ -39,10 +39,12 @@ type record struct {
 	held bool
 	// deleted is when the object's deletion was first observed by this process.
 	deleted time.Time
-	// removed is when the deletion of the resource was last answered, and deleting is
-	// whether the cloud said that it is gone, or a read showed it being deleted.
-	removed  time.Time
-	deleting bool
+	// removed is when the deletion of the resource was last answered, answer is the clearest of
+	// these answers, and deleting is whether the cloud said that it is gone, or a read showed it
+	// being deleted. listed: a listing has shown it that proves that listings do not lag behind it.
+	removed          time.Time
+	answer           Answer
+	deleting, listed bool
 	// dying is the id of the resource whose deletion was sent last, and made is when the cloud created
 	// the first one with that id, by its own clock; zero if it does not say so.
 	dying string
@@ -165,7 +167,7 @@ func (t *Tracker) Recorded(uid types.UID) {
 		return
 	}
 	t.keep(uid, record{
-		deleted: old.deleted, removed: old.removed, deleting: old.deleting, dying: old.dying, made: old.made, kept: old.kept, change: old.change, changed: old.changed,
+		deleted: old.deleted, removed: old.removed, answer: old.answer, deleting: old.deleting, listed: old.listed, dying: old.dying, made: old.made, kept: old.kept, change: old.change, changed: old.changed,
 		operation: old.operation, refusal: old.refusal, shutdown: old.shutdown,
 	})
 }
@@ -274,61 +276,6 @@ func (t *Tracker) Hold(uid types.UID, held bool) { t.update(uid, func(r *record)
 // Holds reports what Hold recorded.
 func (t *Tracker) Holds(uid types.UID) bool { return t.get(uid).held }
 
-// Removed records an answer to the deletion of the resource, also a lost one, and whether
-// the cloud said that the resource is gone.
-func (t *Tracker) Removed(uid types.UID, at time.Time, gone bool) {
-	t.update(uid, func(r *record) { r.removed, r.deleting = at, r.deleting || gone })
-}
-
-// Deletes records that a deletion is sent of the resource with this id that the cloud created at
-// this time, zero if it does not say when. The first known time of an id stays: a later one may
-// be that of another resource.
-func (t *Tracker) Deletes(uid types.UID, id string, made time.Time) {
-	t.update(uid, func(r *record) {
-		if r.dying != id || r.made.IsZero() {
-			r.dying, r.made = id, made
-		}
-	})
-}
-
-// CreatedLater reports whether a resource with this id that the cloud created at made is known to be
-// another one than that whose deletion was sent. A cloud may state the time in whole seconds.
-func (t *Tracker) CreatedLater(uid types.UID, id string, made time.Time) bool {
-	r := t.get(uid)
-	return r.dying == id && !r.made.IsZero() && made.Truncate(time.Second).After(r.made)
-}
-
-// Reused reports whether a resource that has the id of the object's resource, and another name
-// or owner, proves that the object's resource is gone: the cloud said so or showed it being
-// deleted, or the other resource was created, at made, after the one whose deletion was sent.
-func (t *Tracker) Reused(uid types.UID, made time.Time) bool {
-	r := t.get(uid)
-	return r.deleting || !r.removed.IsZero() && !r.made.IsZero() && made.After(r.made)
-}
-
-// Deleting records that a read showed the resource being deleted.
-func (t *Tracker) Deleting(uid types.UID) {
-	t.update(uid, func(r *record) { r.deleting = true })
-}
-
-// RemovedAt returns when the deletion of the resource was last answered to this
-// process, the zero time if it was not, and whether the cloud said that the resource
-// is gone, or a read showed it being deleted.
-func (t *Tracker) RemovedAt(uid types.UID) (at time.Time, deleting bool) {
-	r := t.get(uid)
-	return r.removed, r.deleting
-}
-
-// Kept records that a deletion of the resource failed that the cloud had accepted: that
-// a read showed it being deleted says nothing any more.
-func (t *Tracker) Kept(uid types.UID, at time.Time) {
-	t.update(uid, func(r *record) { r.kept, r.deleting = at, false })
-}
-
-// KeptAt returns when a deletion of the resource last failed, as far as this process
-// knows; the zero time if none did.
-func (t *Tracker) KeptAt(uid types.UID) time.Time { return t.get(uid).kept }
-
 // Changed records a change of the resource that was answered. It returns when the same
 // change was answered before, the zero time if the last one was another.
 func (t *Tracker) Changed(uid types.UID, change string, at time.Time) (before time.Time) {
@@ -339,16 +286,6 @@ func (t *Tracker) Changed(uid types.UID, change string, at time.Time) (before ti
 		r.change, r.changed = change, at
 	})
 	return before
-}
-
-// DeletedSince returns when the object's deletion was first observed by this
-// process, which is now for the first call.
-func (t *Tracker) DeletedSince(uid types.UID, now time.Time) time.Time {
-	return t.update(uid, func(r *record) {
-		if r.deleted.IsZero() {
-			r.deleted = now
-		}
-	}).deleted
 }
 
 // UnknownSince returns when a create was last sent whose outcome is not known, or

@@ -72,8 +72,8 @@ func TestRecordedKeepsAnswersToDeletionsAndChanges(t *testing.T) {
 	if c.Len() != 0 {
 		t.Errorf("%d records after the id was recorded, want none", c.Len())
 	}
-	c.Removed("a", start, true)
-	c.Removed("a", start.Add(time.Minute), false)
+	c.Removed("a", start, Gone)
+	c.Removed("a", start.Add(time.Minute), Unclear)
 	c.Recorded("a")
 	if at, deleting := c.RemovedAt("a"); !at.Equal(start.Add(time.Minute)) || !deleting {
 		t.Errorf("removed at %v, deleting %t, want the last answer and that one said so", at, deleting)
@@ -156,7 +156,7 @@ func TestTrackerConcurrently(*testing.T) {
 
 func TestDeletionThatFailedIsRemembered(t *testing.T) {
 	c := NewTracker()
-	c.Removed("a", start, true)
+	c.Removed("a", start, Gone)
 	c.Kept("a", start.Add(time.Minute))
 	c.Recorded("a")
 	if at := c.KeptAt("a"); !at.Equal(start.Add(time.Minute)) {
@@ -214,6 +214,47 @@ func TestTheFirstDeletionOfAnIDSaysWhenItsResourceWasCreated(t *testing.T) {
 	} {
 		if got := c.CreatedLater("a", tc.id, tc.made); got != tc.want {
 			t.Errorf("%s: later is %t, want %t", tc.name, got, tc.want)
+		}
+	}
+}
+
+func TestListingProvesADeletionOnlyOfWhatWasSaidOrListed(t *testing.T) {
+	begun := start.Add(time.Second)
+	listed := func(c *Tracker) { c.Listed("a", begun) }
+	answered := func(answer Answer) func(*Tracker) {
+		return func(c *Tracker) { c.Removed("a", begun.Add(time.Second), answer) }
+	}
+	read := func(deleting bool) func(*Tracker) { return func(c *Tracker) { c.Read("a", deleting) } }
+	failed := func(c *Tracker) { c.Kept("a", begun.Add(2*time.Second)) }
+	later := func(c *Tracker) { c.Listed("a", begun.Add(time.Minute)) }
+	for name, tc := range map[string]struct {
+		does []func(*Tracker)
+		want bool
+	}{
+		"nothing is known":                                    {nil, false},
+		"listed, and nothing answered":                        {[]func(*Tracker){listed}, false},
+		"listed, and the answer unclear":                      {[]func(*Tracker){listed, answered(Unclear)}, false},
+		"gone":                                                {[]func(*Tracker){answered(Gone)}, true},
+		"gone, then unclear":                                  {[]func(*Tracker){answered(Gone), answered(Unclear)}, true},
+		"gone, then read":                                     {[]func(*Tracker){answered(Gone), read(false)}, false},
+		"gone, then read, and listed before":                  {[]func(*Tracker){listed, answered(Gone), read(false)}, true},
+		"accepted":                                            {[]func(*Tracker){answered(Accepted)}, false},
+		"listed, then accepted":                               {[]func(*Tracker){listed, answered(Accepted)}, true},
+		"listed, accepted, read":                              {[]func(*Tracker){listed, answered(Accepted), read(false)}, true},
+		"listed, accepted, read being deleted":                {[]func(*Tracker){listed, answered(Accepted), read(true)}, false},
+		"the same, and the older listing again":               {[]func(*Tracker){listed, answered(Accepted), read(true), listed}, false},
+		"the same, and listed since":                          {[]func(*Tracker){listed, answered(Accepted), read(true), later, read(true)}, true},
+		"listed, accepted, failed":                            {[]func(*Tracker){listed, answered(Accepted), failed}, false},
+		"listed, accepted, failed, accepted, and listed then": {[]func(*Tracker){listed, answered(Accepted), failed, answered(Accepted), listed}, false},
+		"the same, and listed later":                          {[]func(*Tracker){listed, answered(Accepted), failed, answered(Accepted), later}, true},
+	} {
+		c := NewTracker()
+		for _, do := range tc.does {
+			do(c)
+			c.Recorded("a")
+		}
+		if got := c.ListingProves("a"); got != tc.want {
+			t.Errorf("%s: a listing proves it: %t, want %t", name, got, tc.want)
 		}
 	}
 }

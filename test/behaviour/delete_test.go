@@ -70,6 +70,28 @@ func deletedAgainst(times int, fault mockcloud.Fault) func(*T) {
 	}
 }
 
+// deletedSoon returns a case of a VM on a core cloud that is deleted as soon as it is Ready or, if the cloud accepts the
+// deletion with 202, listed. It does not end because the settle time has passed.
+func deletedSoon(quirks mockcloud.Quirks, accepts bool) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core, Quirks: quirks}, func(c *pcapi.Cloud) {
+			c.Spec.SettleTime.Duration = time.Hour
+			if !accepts {
+				c.Spec.PollInterval.Duration = time.Hour // no listing is due but the one that the deletion waits for
+			}
+		})
+		vm := f.readyVM("web")
+		if accepts {
+			f.waitForPolls(3) // the third begins once the operator has the second
+			f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "DELETE"}, Status: 202, EmptyBody: true, Answer: mockcloud.After})
+		}
+		deleteObject(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}))
+		t.Expect(f.CountCalls("DELETE", "/servers/{id}")).To(Equal(1))
+	}
+}
+
 // refusedDeletion deletes an object whose deletion the cloud refuses for a while.
 func refusedDeletion(path string, fault mockcloud.Fault, create func(*fixture) client.Object) func(*T) {
 	return func(t *T) {
@@ -128,6 +150,11 @@ var deleteCases = cases{
 	"kubectl delete returns where a deletion takes time: the server is gone": deletedByKubectl(mockcloud.Options{
 		Behaviour: mockcloud.Behaviour{DeleteTime: mockcloud.Duration(2 * testkit.PollInterval)},
 	}, []mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete, mockcloud.OpGone}, []string{"Created", "Deleted"}),
+
+	"core cloud, 404 without a code, deleted once it is Ready: it is gone with the next listing":           deletedSoon(mockcloud.Quirks{NoCodes: true}, false),
+	"core cloud, 404 without a body, deleted once it is Ready: it is gone with the next listing":           deletedSoon(mockcloud.Quirks{Plain404: "empty"}, false),
+	"core cloud, 202 without a state, deleted once it was listed: it is gone with the next listing":        deletedSoon(mockcloud.Quirks{}, true),
+	"core cloud, 202 and 404 without a code, deleted once it was listed: it is gone with the next listing": deletedSoon(mockcloud.Quirks{NoCodes: true}, true),
 
 	"the cloud refuses every call: the deletion waits and completes when the cloud is back": deletedAcross(func(f *fixture) func() {
 		f.SetUnavailable(true)

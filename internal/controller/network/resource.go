@@ -93,11 +93,14 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 	if imported(net) {
 		id, name = net.Status.NetworkID, net.Spec.Import.Name
 	}
-	found, _, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon), id, name)
+	found, begun, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon), id, name)
 	if err != nil {
 		return err
 	}
 	obs.Looked, obs.Owned = true, true
+	if obs.Inventory.NetworkListed(id) {
+		obs.ListedAt = begun
+	}
 	if imported(net) {
 		lookImported(net, obs, found)
 		return nil

@@ -111,6 +111,9 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 		if known {
 			k.attribute(vm, obs, server)
 		}
+		if listed, ok := obs.Inventory.Listed(snapshot, id); ok && k.Owns(vm, obs, listed) {
+			obs.ListedAt = snapshot.Begun
+		}
 		if !obs.Owned && !vm.DeletionTimestamp.IsZero() && !keeps(vm) {
 			obs.Duplicates = k.duplicates(vm, obs, id)
 		}

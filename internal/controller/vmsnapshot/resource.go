@@ -106,7 +106,7 @@ func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observatio
 	for _, s := range found {
 		switch {
 		case s.ID == id:
-			obs.Resource = &s
+			obs.Resource, obs.ListedAt = &s, obs.Now
 		case !cloud.AlikeNames(s.Name, name): // another object's, or nobody's
 		case id != "":
 			obs.Duplicates = append(obs.Duplicates, s)

@@ -67,6 +67,7 @@ var mutants = []mutant{
 	{"a server that somebody stopped stays stopped", vm + "power.go", "case has == cloud.StateStopped, has == cloud.StateSuspended:", "case has == cloud.StateSuspended:"},
 	{"an approval counts for any plan", "internal/approval/approval.go", "if obj.GetAnnotations()[pcapi.ApprovedPlanAnnotation] != recorded.Hash {", "if obj.GetAnnotations()[pcapi.ApprovedPlanAnnotation] == \"\" {"},
 	{"a status that was written late is not corrected", engine + "status.go", "result.RequeueAfter = earliest(result.RequeueAfter, r.unanswered.left(obj.GetUID(), lateWrite))\n", ""},
+	{"a listing proves that a new server is gone whose deletion is accepted", "internal/pending/deletion.go", "return r.answer == Gone || r.answer == Accepted && r.listed", "return r.answer >= Accepted"},
 	{"a listing that lags behind proves that a new server is gone", external + "observe.go", "return o.Looked && o.SettleTimeLeft == 0", "return o.Looked"},
 	{"labels of another cluster count", inventory + "view.go", "if i.overlay.recorded(s.id) == nil && s.owner.cluster == cluster {", "if i.overlay.recorded(s.id) == nil {"},
 	{"orphans of another cluster are deleted", inventory + "snapshot.go", "if by == nil || by.cluster != cluster || uids[by.uid]", "if by == nil || uids[by.uid]"},
