@@ -287,3 +287,27 @@ func TestVMThatIsOnlyObservedIsNotReverted(t *testing.T) {
 	h.wantCalls()
 	h.wantRevert("", 0)
 }
+
+// The server is gone, and the cloud has given its id, and that of the snapshot, to a server of somebody else.
+func TestRevertWithALostAnswerIsNotSentToAnotherServerWithTheID(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{
+		"labels": withReverts, "no labels": cloud.NewCapabilities(append(revertKeyed, without(cloud.Labels)...)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newReverting(t, caps)
+			h.cloud.FailAlways(cloudfake.RevertServer, errReset, false)
+			h.mustReconcile()
+			h.wantRevert(pcapi.VMRevertRequested, 0)
+			h.cloud.Heal(cloudfake.RevertServer)
+			h.cloud.RemoveServers("s1")
+			h.cloud.AddServers(serverWith(unlabelled, withName("of-others")))
+			h.cloud.SetSnapshots("s1", cloud.Snapshot{ID: "snap1", Name: "of-others"})
+			for range 3 {
+				h.later(time.Minute)
+				h.mustReconcile()
+			}
+			h.wantRevert(pcapi.VMRevertRequested, 0)
+			h.wantCondition(pcapi.ReadyCondition, "False OutcomeUnknown", "VM s1")
+		})
+	}
+}

@@ -163,7 +163,7 @@ func (k *kind) revert(ctx context.Context, vm *pcapi.VM, obs *observation) error
 
 // revertAgain requests a revert whose answer was lost, on a cloud that honours its key.
 func (k *kind) revertAgain(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	if obs.Now.Sub(vm.Status.Revert.RequestedTime.Time) >= revertKeys || !obs.Owned {
+	if obs.Now.Sub(vm.Status.Revert.RequestedTime.Time) >= revertKeys || !k.Owns(vm, obs, *obs.Resource) {
 		return k.revertUnknown(vm, obs)
 	}
 	err := k.requestRevert(ctx, vm, obs, true)

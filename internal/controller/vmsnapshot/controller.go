@@ -48,8 +48,10 @@ type observation struct {
 	// name is the name of the snapshot in the cloud, which proves that it is this
 	// object's.
 	name string
-	// server is the id of the server that the status records; empty for none.
-	server string
+	// server is the id of the server that the status records; empty for none. noServer: it is
+	// gone, and another one may have the id.
+	server   string
+	noServer bool
 	// vmID and vmCloud are the server of the VM and its Cloud, as the VM's status records
 	// them. notReady is why no snapshot of the VM can be created; nil if one can.
 	vmID, vmCloud string

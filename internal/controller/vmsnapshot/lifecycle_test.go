@@ -47,6 +47,7 @@ type harness struct {
 	cloud      *cloudfake.Cloud
 	caps       cloud.Capabilities
 	client     client.Client
+	inv        *inventory.Inventory
 	reconciler *reconciler.Reconciler[*pcapi.VMSnapshot, *observation]
 	// statusErr is the answer to all writes of the status; nil if they succeed.
 	statusErr error
@@ -99,17 +100,23 @@ func (h *harness) start() {
 	h.t.Helper()
 	clock := func() time.Time { return h.now }
 	directory := inventory.New(clock, "cluster")
-	inv := directory.Cloud("default")
+	h.inv = directory.Cloud("default")
 	k := newKind(h.client, controller.Options{Directory: directory, Cluster: "cluster", Clock: clock, Alone: func() bool { return true }})
 	h.reconciler = k.Reconciler(h)
-	inv.Configure(inventory.Settings{PollInterval: 30 * time.Second, SettleTime: settleTime})
-	inv.Connect(killing{h.cloud, &h.effects}, h.caps)
+	h.inv.Configure(inventory.Settings{PollInterval: 30 * time.Second, SettleTime: settleTime})
+	h.inv.Connect(killing{h.cloud, &h.effects}, h.caps)
 	h.now = h.now.Add(time.Minute)
-	snap, err := inventory.List(h.t.Context(), h.cloud, clock)
+	h.poll()
+}
+
+// poll lists the servers.
+func (h *harness) poll() {
+	h.t.Helper()
+	snap, err := inventory.List(h.t.Context(), h.cloud, func() time.Time { return h.now })
 	if err != nil {
 		h.t.Fatalf("List: %v", err)
 	}
-	inv.Publish(snap)
+	h.inv.Publish(snap)
 }
 
 func (h *harness) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}

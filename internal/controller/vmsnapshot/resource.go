@@ -93,7 +93,7 @@ func (k *kind) Relate(ctx context.Context, snap *pcapi.VMSnapshot, obs *observat
 
 // Look searches the snapshots of the server. A server that is gone has none.
 func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation, id string) error {
-	obs.server = snap.Status.VMID
+	obs.server, obs.noServer = snap.Status.VMID, serverGone(snap, obs)
 	var found []cloud.Snapshot
 	if obs.server != "" {
 		var err error
@@ -117,14 +117,33 @@ func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observatio
 	return nil
 }
 
-// list returns the snapshots of the server. While the cloud takes one, only the snapshot with
+// serverGone reports whether the server that the status records is gone: the cloud created the one that has the id after
+// the snapshot was recorded or, as listings show that have to show it, has none with the id.
+func serverGone(snap *pcapi.VMSnapshot, obs *observation) bool {
+	created, listing := snap.Status.CreatedTime, obs.View.Snapshot
+	if created == nil || listing == nil {
+		return false
+	}
+	if server, ok := obs.Inventory.Server(snap.Status.VMID); ok {
+		return server.CreatedAt.After(obs.View.Settings.ShownFrom(created.Time))
+	}
+	return obs.SettleTimeLeft == 0 && !listing.Incomplete && !listing.Begun.Before(obs.Horizon)
+}
+
+// list returns the snapshots of the server, none if that is gone. While the cloud takes one, only the snapshot with
 // the id proves something: it exists.
 func (k *kind) list(ctx context.Context, obs *observation, id string) ([]cloud.Snapshot, error) {
 	c, err := snapshotter(obs)
 	if err != nil {
 		return nil, err
 	}
+	if _, another := obs.Inventory.Server(obs.server); obs.noServer && another {
+		return nil, nil
+	}
 	found, err := c.ListSnapshots(ctx, obs.server)
+	if cloud.Is(err, cloud.NotFoundUnproven) && obs.noServer {
+		return nil, nil
+	}
 	if cloud.Is(err, cloud.Busy) && slices.ContainsFunc(found, func(s cloud.Snapshot) bool { return s.ID == id }) {
 		return found, nil
 	}
