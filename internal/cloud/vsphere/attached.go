@@ -3,9 +3,11 @@ package vsphere
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/types"
@@ -53,40 +55,100 @@ func (c *Client) keepAttached(ctx context.Context, op string, at *site, vm entit
 	return nil, refuse(op, cloud.Busy, "others attach disks to the VM, which are detached before its deletion")
 }
 
-// readAttached reads what is known of the disks of a VM and of its snapshots.
+// attachments are what was read of the disks of a VM and of its snapshots.
+type attachments struct {
+	vm        entity
+	snapshots []entity
+}
+
+// readAttached reads what is known of the disks of a VM and of its snapshots. Deletions at the same
+// time share a read.
 func (c *Client) readAttached(ctx context.Context, op string, at *site, vm entity) (found entity, snapshots []entity, err error) {
-	const snapshot, below = "VirtualMachineSnapshot", "snapshots"
-	spec := types.PropertyFilterSpec{
-		PropSet: []types.PropertySpec{
-			{Type: "VirtualMachine", PathSet: []string{devicePath, filesPath, versionPath, uuidPath, templatePath, extraPath(originKey), extraPath(disksKey), extraPath(detachedKey)}},
-			{Type: snapshot, PathSet: []string{devicePath}},
-		},
-		ObjectSet: []types.ObjectSpec{{Obj: vm.ref, SelectSet: []types.BaseSelectionSpec{
-			&types.TraversalSpec{Type: "VirtualMachine", Path: "rootSnapshot", SelectSet: []types.BaseSelectionSpec{&types.SelectionSpec{Name: below}}},
-			&types.TraversalSpec{SelectionSpec: types.SelectionSpec{Name: below}, Type: snapshot, Path: "childSnapshot", SelectSet: []types.BaseSelectionSpec{&types.SelectionSpec{Name: below}}},
-		}}},
-		ReportMissingObjectsInResults: new(true),
-	}
-	var all []entity
-	err = c.session.sure(ctx, func() (missing bool, err error) {
-		all, err = collect(ctx, at.vim, spec)
-		return err == nil && slices.ContainsFunc(all, entity.deviceless), err
+	read, known, err := c.attached.get(ctx, vm.ref, time.Now(), func(refs []types.ManagedObjectReference, end func(map[types.ManagedObjectReference]attachments, error)) error {
+		return c.shared(ctx, func(ctx context.Context) {
+			found, err := c.readAttachments(ctx, at, refs)
+			end(found, err)
+		})
 	})
-	if err != nil {
-		return found, nil, c.fail(ctx, op, err)
-	}
-	all = slices.DeleteFunc(all, entity.deleted)
-	i := slices.IndexFunc(all, func(one entity) bool { return one.ref == vm.ref })
+	c.attached.expire() // devices are long
 	switch {
-	case i < 0:
+	case err != nil:
+		return found, nil, c.fail(ctx, op, err)
+	case !known:
 		return found, nil, refuse(op, cloud.NotFound, "the VM was deleted meanwhile")
-	case slices.ContainsFunc(all, entity.deviceless), all[i].text(filesPath) == "":
+	case read.vm.deviceless(), slices.ContainsFunc(read.snapshots, entity.deviceless), read.vm.text(filesPath) == "":
 		return found, nil, refuse(op, cloud.Unavailable, "the disks of the VM cannot be read, of which some may not be its own")
-	case all[i].flag(templatePath):
+	case read.vm.flag(templatePath):
 		return found, nil, refuse(op, cloud.Displaced, "the VM was converted to a template: convert it to a VM again")
 	}
-	found = all[i]
-	return found, slices.Delete(all, i, i+1), nil
+	return read.vm, slices.DeleteFunc(slices.Clone(read.snapshots), entity.deleted), nil
+}
+
+// readAttachments reads the disks of VMs and of their snapshots.
+func (c *Client) readAttachments(ctx context.Context, at *site, refs []types.ManagedObjectReference) (map[types.ManagedObjectReference]attachments, error) {
+	all := make(map[types.ManagedObjectReference]attachments, len(refs))
+	for some := range slices.Chunk(refs, maxDeviceReads) {
+		var read map[types.ManagedObjectReference]entity
+		err := c.session.sure(ctx, func() (missing bool, err error) {
+			found, err := collect(ctx, at.vim, attachedSpec(some))
+			read = make(map[types.ManagedObjectReference]entity, len(found))
+			for _, one := range found {
+				read[one.ref] = one
+			}
+			return err == nil && slices.ContainsFunc(found, entity.deviceless), err
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, ref := range some {
+			if vm, ok := read[ref]; ok && !vm.deleted() {
+				all[ref] = attachments{vm: vm, snapshots: below(vm, rootSnapshotPath, read, nil)}
+			}
+		}
+	}
+	return all, nil
+}
+
+const (
+	rootSnapshotPath  = "rootSnapshot"
+	childSnapshotPath = "childSnapshot"
+)
+
+// attachedSpec selects VMs and their snapshots.
+func attachedSpec(refs []types.ManagedObjectReference) types.PropertyFilterSpec {
+	const snapshot = "VirtualMachineSnapshot"
+	spec := types.PropertyFilterSpec{
+		PropSet: []types.PropertySpec{
+			{Type: "VirtualMachine", PathSet: []string{
+				devicePath, filesPath, versionPath, uuidPath, templatePath, rootSnapshotPath, extraPath(originKey), extraPath(disksKey), extraPath(detachedKey),
+			}},
+			{Type: snapshot, PathSet: []string{devicePath, childSnapshotPath}},
+		},
+		ReportMissingObjectsInResults: new(true),
+	}
+	for n, ref := range refs {
+		below := fmt.Sprintf("below%d", n)
+		spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: ref, SelectSet: []types.BaseSelectionSpec{
+			&types.TraversalSpec{Type: "VirtualMachine", Path: rootSnapshotPath, SelectSet: []types.BaseSelectionSpec{&types.SelectionSpec{Name: below}}},
+			&types.TraversalSpec{SelectionSpec: types.SelectionSpec{Name: below}, Type: snapshot, Path: childSnapshotPath, SelectSet: []types.BaseSelectionSpec{&types.SelectionSpec{Name: below}}},
+		}})
+	}
+	return spec
+}
+
+// below returns the snapshots to which a property of a VM or a snapshot leads. One that was not read
+// has no devices.
+func below(of entity, property string, read map[types.ManagedObjectReference]entity, onto []entity) []entity {
+	refs, _ := of.props[property].(types.ArrayOfManagedObjectReference)
+	for _, ref := range refs.ManagedObjectReference {
+		snapshot, ok := read[ref]
+		if !ok {
+			snapshot = entity{ref: ref}
+		}
+		delete(read, ref) // each is in one tree, once
+		onto = below(snapshot, childSnapshotPath, read, append(onto, snapshot))
+	}
+	return onto
 }
 
 // deviceless reports whether an object was read without its devices.

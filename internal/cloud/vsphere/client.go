@@ -44,6 +44,8 @@ type Client struct {
 	// taskAge is how old what is known of a task may be.
 	taskAge time.Duration
 	vms     batch[types.ManagedObjectReference, entity]
+	// attached reads the disks of VMs that are deleted.
+	attached batch[types.ManagedObjectReference, attachments]
 }
 
 var (

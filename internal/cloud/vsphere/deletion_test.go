@@ -1,13 +1,16 @@
 package vsphere_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/vsphere"
@@ -109,6 +112,34 @@ func (v *vcenter) untilDetached(t *testing.T, file string) {
 		case <-t.Context().Done():
 			t.Fatal("the disk is still attached")
 		}
+	}
+}
+
+func TestReadsOfDisksBeforeDeletionsAreShared(t *testing.T) {
+	const n = 20
+	v := newVCenter(t)
+	v.Front.LeaveStopped()
+	c := v.client(t)
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = create(t, c, cloud.CreateServer{Name: fmt.Sprintf("vm-%d", i), IdempotencyKey: uuid.NewString()}).ID
+	}
+	v.Front.ForgetCalls()
+	reads := v.Front.Sent("RetrievePropertiesEx")
+	var deletions sync.WaitGroup
+	for _, id := range ids {
+		deletions.Go(func() {
+			if _, err := c.DeleteServer(t.Context(), id); err != nil {
+				t.Errorf("DeleteServer(%s): %v", id, err)
+			}
+		})
+	}
+	deletions.Wait()
+	if calls := v.Front.Sent("RetrievePropertiesEx") - reads; calls > n {
+		t.Errorf("%d reads for %d deletions, want at most %d: %v", calls, n, n, v.Front.Calls())
+	}
+	if sent := v.Front.Sent("Destroy_Task"); sent != n {
+		t.Errorf("%d deletions were sent, want %d", sent, n)
 	}
 }
 
