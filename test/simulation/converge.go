@@ -66,7 +66,7 @@ func (w *world) correct() {
 	}
 	w.trace = append(w.trace, "by hand: resize "+servers[i].ID)
 	w.modify(servers[i].ID, func(s *cloud.Server) { s.CPU = 7 })
-	w.drain(quiet)
+	w.drain(quiet + 2*w.profile.pollEvery()) // one listing shows the change and, if no watch runs, the next one its correction
 	w.checkConverged()
 }
 

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -35,6 +36,9 @@ const (
 	settleTime = 30 * time.Second
 	lag        = settleTime/2 - 2*time.Second
 )
+
+// pollEvery returns the poll interval.
+func (p profile) pollEvery() time.Duration { return cmp.Or(p.poll, pollInterval) }
 
 // exactlyOnce reports whether the cloud never has two servers of one VM.
 func (p profile) exactlyOnce() bool {

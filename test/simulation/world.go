@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,7 +142,7 @@ func newWorld(p profile, d defaults, decide decider) *world {
 func (w *world) newCloud(name string) *pcapi.Cloud {
 	return &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pcapi.CloudSpec{
 		Type: pcapi.CloudTypeREST, Endpoint: "http://cloud", InsecureAllowHTTP: true,
-		PollInterval: metav1.Duration{Duration: cmp.Or(w.profile.poll, pollInterval)}, SettleTime: &metav1.Duration{Duration: settleTime},
+		PollInterval: metav1.Duration{Duration: w.profile.pollEvery()}, SettleTime: &metav1.Duration{Duration: settleTime},
 	}}
 }
 
