@@ -84,8 +84,8 @@ test-faults: assets ## Kill managers between any two effects, interrupt calls, s
 	@GOGC=400 KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
 
 .PHONY: simulate
-simulate: ## Simulate the operator until OPS operations are done (200000), from SEED on (1), on all clouds or that of PROFILE (EXTENDED=1: with faults that lead to known violations): part of make test with 20,000.
-	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestRandomRuns$$' ./test/simulation -args -operations $(or $(OPS),200000) -seed $(or $(SEED),1) -profile '$(PROFILE)' $(if $(EXTENDED),-extended) -progress 10s
+simulate: ## Simulate the operator until OPS operations are done (200000), from SEED on (1), on all clouds or that of PROFILE: part of make test with 20,000.
+	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestRandomRuns$$' ./test/simulation -args -operations $(or $(OPS),200000) -seed $(or $(SEED),1) -profile '$(PROFILE)' -progress 10s
 
 .PHONY: search
 search: ## Simulate all runs of small scopes with at most DEVIATIONS (2) from the usual run: part of make test with one, for a VM.

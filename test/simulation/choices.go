@@ -51,11 +51,6 @@ const (
 	classes
 )
 
-// extended reports whether only extended profiles have choices of a class.
-func (k class) extended() bool {
-	return k == hideServer || k == rewrite || k == rewriteInFlight || k == takeID
-}
-
 // weights say how often a choice of a class is made, against the others that can be.
 var weights = map[class]int{
 	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 30, failCall: 6, failWork: 4, beginOutage: 2, hideServer: 2, endOutage: 12, slowAnswer: 4, loseAnswer: 12,
@@ -98,6 +93,9 @@ func (w *world) progress() []choice {
 			for _, r := range q.ready() {
 				all = append(all, choice{class: reconcileNext, name: fmt.Sprintf("reconcile %s %s %s", p.name, q.controller, r.Name), do: func() {
 					p.note("reconcile", q.controller, r)
+					if p.listedSince(time.Time{}) > 0 { // before, the claim says nothing
+						p.reconciled[r.NamespacedName] = true
+					}
 					q.hand(r)
 				}})
 			}
@@ -183,8 +181,9 @@ func (s *calls) changing(p *process) bool {
 	return slices.ContainsFunc(s.open, func(c *call) bool { return c.process == p && c.mutates })
 }
 
-// arrive has a call take effect, or fail in an outage.
+// arrive has a call take effect, or fail in an outage. Its way takes time: its answer is later than all that began before.
 func (w *world) arrive(c *call) {
+	sleep(time.Nanosecond)
 	switch {
 	case w.outage == "" || !strings.HasPrefix(c.name, "cloud "):
 		c.effect()
@@ -202,6 +201,7 @@ func (w *world) arriveLate(c *call) bool {
 	if !w.calls.take(c) {
 		return false
 	}
+	sleep(time.Nanosecond)
 	w.arrivesLate = true
 	c.effect()
 	w.arrivesLate = false

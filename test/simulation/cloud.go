@@ -102,7 +102,7 @@ func (c *cloudClient) CreateServer(ctx context.Context, req cloud.CreateServer) 
 		c.process.world.checkApproved(req.IdempotencyKey, is(pcapi.PlannedCreate))
 		result, err := c.process.world.create(ctx, sentAt, req)
 		if err == nil && result.Server.ID != "" {
-			c.process.made = append(c.process.made, made{result.Server.ID, sentAt})
+			c.process.made = append(c.process.made, made{result.Server.ID, types.UID(req.IdempotencyKey), sentAt})
 		}
 		return result, err
 	})

@@ -20,7 +20,6 @@ func TestCorpus(t *testing.T) {
 
 func checkRecording(t *testing.T, d defaults, r *corpus.Recording) {
 	decide, p := &replay{names: r.Trace}, profileNamed(t, r.Profile)
-	p.extended = *extended
 	w := simulate(t, p, d, decide)
 	t.Log(w.report())
 	switch {

@@ -119,8 +119,9 @@ func (w *world) reuseChoices() []choice {
 		vm := o.(*pcapi.VM)
 		id := vm.Status.VMID
 		since, reused := w.reused[id]
-		if !reused || time.Since(since) < settleTime || w.working || w.calls.about(id) || slices.ContainsFunc(w.processes, func(p *process) bool {
-			return w.calls.changing(p) || p.listedSince(since) < len(w.api.all(cloudKind))
+		shown := since.Add(settleTime) // until then, the answer to its create may count more than a listing
+		if !reused || w.working || w.calls.about(id) || slices.ContainsFunc(w.processes, func(p *process) bool {
+			return w.calls.changing(p) || p.listedSince(shown) < len(w.api.all(cloudKind))
 		}) {
 			continue
 		}
@@ -282,19 +283,21 @@ func (w *world) awaitsDeletion(vm *pcapi.VM) bool {
 	})
 }
 
-// hindered reports whether a VM waits for a person because of a server of somebody else, or of a claim
-// that a user wrote.
+// hindered reports whether a VM waits for a person because of a server of somebody else or of an object that
+// nobody remembers, or of a claim that a user wrote.
 func (w *world) hindered(vm *pcapi.VM) bool {
 	reason := readyReason(vm)
 	switch {
+	case w.reusedEarly(vm):
+		return reason == pcapi.BlockedReason
 	case w.isForeign(vm.Status.VMID) && w.deletedByHand[vm.Status.VMID], w.imported[vm.Status.VMID] && vm.Spec.Import == nil: // the id is another server's now
 		return reason == pcapi.BlockedReason || reason == pcapi.DriftReason
 	case vm.Spec.Import != nil && vm.Status.VMID != "" && !w.cloud.HasServer(vm.Status.VMID):
 		return reason == pcapi.LostReason // the VM that had the server is deleted, and a listing has not shown that yet
 	case vm.Status.VMID != "":
 		return false
-	case reason == pcapi.ProgressingReason:
-		return w.awaitsDeletion(vm)
+	case reason == pcapi.ProgressingReason && w.awaitsDeletion(vm):
+		return true
 	case vm.Spec.Import != nil:
 		id := vm.Spec.Import.VMID
 		onRecord := slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return o.(*pcapi.VM).Status.VMID == id })
@@ -302,7 +305,10 @@ func (w *world) hindered(vm *pcapi.VM) bool {
 	case w.forged[vm.UID] && (reason == pcapi.AmbiguousReason || reason == pcapi.BlockedReason):
 		return true
 	}
-	return slices.Contains([]string{pcapi.TakenReason, pcapi.AmbiguousReason, pcapi.BlockedReason}, reason) && slices.ContainsFunc(w.cloud.Servers(), func(s cloud.Server) bool {
-		return (w.isForeign(s.ID) || w.imported[s.ID]) && cloud.AlikeNames(s.Name, vm.Spec.VMName)
+	waits := slices.Contains([]string{pcapi.TakenReason, pcapi.AmbiguousReason, pcapi.BlockedReason}, reason)
+	return slices.ContainsFunc(w.cloud.Servers(), func(s cloud.Server) bool {
+		forgotten := w.forgotten(w.ownerOf(s)) // a VM may wait for the one that had its name before
+		another := waits && (w.isForeign(s.ID) || w.imported[s.ID])
+		return (another || forgotten && (waits || reason == pcapi.ProgressingReason)) && cloud.AlikeNames(s.Name, vm.Spec.VMName)
 	})
 }

@@ -1,14 +1,17 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 // keptServer is the invariant of deletions: an id that is used again leads to the server of another VM.
@@ -23,6 +26,12 @@ func (w *world) born(id string, owner types.UID) {
 	for _, known := range []map[string]bool{w.shown, w.tardy, w.imported} {
 		delete(known, id)
 	}
+}
+
+// ownerOf returns the UID of the VM that a server was made for: the create
+// of an operation does not know its id.
+func (w *world) ownerOf(s cloud.Server) types.UID {
+	return cmp.Or(w.owners[s.ID], types.UID(s.Labels[inventory.UIDLabel]))
 }
 
 // ownedBy reports whether a server is that of a VM, as far as its id says: that of another one may have the id.
@@ -54,7 +63,7 @@ func (w *world) checkDeletion(c *cloudClient, id string) {
 
 // strangerChoices returns which server somebody else creates that gets an id of one that was deleted.
 func (w *world) strangerChoices() []choice {
-	if !w.profile.recycling || !w.profile.extended {
+	if !w.profile.recycling {
 		return nil
 	}
 	id := w.freedID()
@@ -91,6 +100,15 @@ func (s *calls) hold(id string) bool {
 	return slices.ContainsFunc(slices.Concat(s.open, s.late), func(c *call) bool {
 		return strings.HasSuffix(c.name, " "+id) && (c.stage != answered || !strings.HasPrefix(c.name, "cloud delete "))
 	})
+}
+
+// reusedEarly reports whether the id of a VM that is being deleted is that of another server, which the cloud
+// created so soon that only the process that saw the deletion knows it, and another process has started since.
+func (w *world) reusedEarly(vm *pcapi.VM) bool {
+	if vm.DeletionTimestamp == nil || vm.Status.CreatedTime == nil || w.started < 2 || w.ownedBy(vm.Status.VMID, vm) {
+		return false
+	}
+	return !w.cloud.Server(vm.Status.VMID).CreatedAt.After(vm.Status.CreatedTime.Add(time.Second + settleTime))
 }
 
 // serverExists reports whether a server exists and is that of a VM.

@@ -141,7 +141,7 @@ func (w *world) checkConverged() {
 		owner := s.Labels[inventory.UIDLabel]
 		switch {
 		case w.imported[s.ID]: // a VM that imports it may be deleted before it does
-		case w.tardy[s.ID] && !uids[types.UID(owner)], w.forgotten(w.owners[s.ID]):
+		case w.tardy[s.ID] && !uids[types.UID(owner)], w.forgotten(w.ownerOf(s)):
 		case owner != "" && !uids[types.UID(owner)]:
 			w.violate(noLeak, "server %s (%s) of VM %s", s.ID, s.Name, owner)
 		case owner == "" && !known[s.ID] && !known[s.Name]:
@@ -152,7 +152,7 @@ func (w *world) checkConverged() {
 		g := o.(*pcapi.VmGroup)
 		w.checked[groupComplete]++
 		switch {
-		case slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return w.ambiguous(o.(*pcapi.VM)) }):
+		case slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return w.ambiguous(o.(*pcapi.VM)) || w.reusedEarly(o.(*pcapi.VM)) }):
 		case g.DeletionTimestamp != nil:
 			w.violate(deletedGone, "VmGroup %s is being deleted", g.Name)
 		case g.Status.ReadyReplicas != *g.Spec.Replicas || !meta.IsStatusConditionTrue(g.Status.Conditions, pcapi.ReadyCondition):

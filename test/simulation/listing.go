@@ -12,9 +12,6 @@ import (
 
 // listingChoices returns which server on record the listing leaves out, although a GET shows it, or that this ends.
 func (w *world) listingChoices() []choice {
-	if !w.profile.extended {
-		return nil
-	}
 	if w.hidden != "" {
 		return []choice{{class: endOutage, name: "the listing shows " + w.hidden + " again", do: w.showAll}}
 	}

@@ -102,7 +102,9 @@ func (w *world) checkNetworksConverged() {
 	n := w.network()
 	w.checked[noNetworkLeak]++
 	for _, made := range w.cloud.Networks() {
-		if (n == nil || made.ID != n.Status.NetworkID) && !w.forgotten(w.claimed[made.Name]) {
+		_, bare := w.removedBare[w.claimed[made.Name]]
+		waits := bare && slices.ContainsFunc(w.servers(), func(s cloud.Server) bool { return s.NetworkID == made.ID })
+		if (n == nil || made.ID != n.Status.NetworkID) && !waits && !w.forgotten(w.claimed[made.Name]) {
 			w.violate(noNetworkLeak, "network %s (%s)", made.ID, made.Name)
 		}
 	}

@@ -47,7 +47,9 @@ func (w *world) userChoices() []choice {
 		if vm.DeletionTimestamp != nil {
 			continue
 		}
-		user("delete VM "+name, func() error { return w.api.remove(vmKind, key, nil) })
+		if _, bare := w.bare[vm.UID]; !bare || !needsApproval(vm) {
+			user("delete VM "+name, func() error { return w.api.remove(vmKind, key, nil) })
+		}
 		user("resize VM "+name, func() error {
 			next := vm.DeepCopy()
 			next.Spec.CPU = pcapi.Cores(int32(1 + next.Spec.CPU.Count()%3))

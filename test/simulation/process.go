@@ -80,6 +80,8 @@ type process struct {
 	// dead: it has no effect any more. Paused: it gets no answers, changes and requests, though its
 	// timers run. Starting: its calls are made at once.
 	dead, paused, starting bool
+	// reconciled are the names of the objects that it has reconciled since it listed the cloud.
+	reconciled map[client.ObjectKey]bool
 	// found is the id of the server that a GET has shown to it although the listing leaves it out.
 	found string
 	// history tells apart what processes have seen, in a search.
@@ -102,7 +104,7 @@ const (
 func startProcess(w *world) *process {
 	w.started++
 	ctx, stop := context.WithCancel(context.Background())
-	p := &process{world: w, name: fmt.Sprintf("manager-%d", w.started), stop: stop, starting: true, listings: map[string]time.Time{}}
+	p := &process{world: w, name: fmt.Sprintf("manager-%d", w.started), stop: stop, starting: true, listings: map[string]time.Time{}, reconciled: map[client.ObjectKey]bool{}}
 	p.client = &objectClient{process: p, written: map[schema.GroupVersionKind]map[client.ObjectKey]int{}, writing: map[*write]bool{}}
 	p.cache = newObjectCache(w.api, transforms(w.api))
 	p.note(p.name, w.history)

@@ -18,10 +18,8 @@ type profile struct {
 	// shared: others use the cloud, too, and users want servers that are not theirs. Normalizing: names
 	// become lower case.
 	shared, normalizing bool
-	// recycling: the cloud gives ids again at once, the lowest first, if the profile is extended.
+	// recycling: the cloud gives ids again at once, the lowest first.
 	recycling bool
-	// extended: faults happen, too, that lead to violations that are known.
-	extended bool
 	// unled: two managers act at the same time, without leader election, and neither stalls.
 	unled bool
 	// lag is how long a listing misses a new server, and a GET may answer 404.

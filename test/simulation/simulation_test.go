@@ -23,7 +23,6 @@ var (
 	operations = flag.Int("operations", 20000, "how many operations to simulate, of all profiles together")
 	seed       = flag.Uint64("seed", 1, "the first seed")
 	only       = flag.String("profile", "", "the name of the only profile that is simulated")
-	extended   = flag.Bool("extended", false, "whether faults happen, too, that lead to violations that are known")
 	progress   = flag.Duration("progress", 0, "how often to print what was done; states are counted, too")
 	shorten    = flag.Bool("shorten", true, "whether to look for a shorter trace of a failure")
 	traceFile  = flag.String("trace-file", "", "the file that a failure is recorded in")
@@ -47,9 +46,9 @@ func TestMain(m *testing.M) {
 var states = map[uint64]bool{}
 
 // deciderOf returns the decider of a seed.
-func deciderOf(seed uint64, p profile) decider {
+func deciderOf(seed uint64) decider {
 	if seed%2 == 0 {
-		return newSparseDecider(seed, decisions, p.extended)
+		return newSparseDecider(seed, decisions)
 	}
 	return newRandomDecider(seed, decisions)
 }
@@ -118,8 +117,7 @@ func TestRandomRuns(t *testing.T) {
 	printed := time.Now()
 	for s := *seed; stats.operations < *operations; s++ {
 		for _, p := range simulated {
-			p.extended = *extended
-			w := simulate(t, p, d, deciderOf(s, p))
+			w := simulate(t, p, d, deciderOf(s))
 			stats.add(w)
 			if len(w.violations) > 0 {
 				t.Fatalf("caught after %d operations: profile %s, seed %d: %s\n%s", stats.operations, p.name, s, w.violations[0], explain(t, w, d))
@@ -131,7 +129,7 @@ func TestRandomRuns(t *testing.T) {
 			if s%repeated > 1 {
 				continue
 			}
-			if again := simulate(t, p, d, deciderOf(s, p)); !slices.Equal(w.trace, again.trace) {
+			if again := simulate(t, p, d, deciderOf(s)); !slices.Equal(w.trace, again.trace) {
 				t.Fatalf("profile %s, seed %d: two runs differ: %s", p.name, s, firstDifference(w.trace, again.trace))
 			}
 		}

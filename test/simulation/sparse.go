@@ -31,12 +31,9 @@ const (
 	lowered, seldom = 10, 20
 )
 
-func newSparseDecider(seed uint64, decisions int, extended bool) *sparseDecider {
+func newSparseDecider(seed uint64, decisions int) *sparseDecider {
 	d := &sparseDecider{random: rand.New(rand.NewPCG(seed, 1)), left: decisions, weights: map[class]int{}, priorities: map[string]float64{}}
 	for k := range classes {
-		if k.extended() && !extended {
-			continue // a draw for it would change the draws after it
-		}
 		d.weights[k] = weights[k]
 		if k > finish && k != wait && k != act && k != startNext && k != endOutage {
 			d.weights[k] *= []int{0, 1, 1, 5}[d.random.IntN(4)]

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -18,21 +19,26 @@ const (
 	stopPatience, createPatience = 30 * time.Second, time.Minute
 )
 
-// made is a server that a create of a process made.
+// made is a server that a create of a process made for a VM.
 type made struct {
 	id     string
+	owner  types.UID
 	sentAt time.Time
 }
 
 // checkStopped checks what a process has recorded that has stopped, or is ended because it takes too long. Nothing
-// is checked if one of its calls failed meanwhile, if it was paused, or if answers took too long.
+// is checked if one of its calls failed meanwhile, if it was paused, or if answers took too long; nor beside a
+// manager that acts, too, because what both write may conflict.
 func (w *world) checkStopped(p *process) {
-	if p.running.Load() > 0 || p.paused || !p.leads() || time.Since(p.stopped) > stopPatience {
+	if w.profile.unled || p.running.Load() > 0 || p.paused || !p.leads() || time.Since(p.stopped) > stopPatience {
 		return
 	}
 	for _, m := range p.made {
 		if !m.sentAt.After(p.disturbed) || time.Since(m.sentAt) > createPatience {
 			continue
+		}
+		if _, removed := w.removedBare[m.owner]; removed || w.owners[m.id] != m.owner {
+			continue // there is no object to record it in, or another server has the id
 		}
 		w.checked[recorded]++
 		if w.cloud.HasServer(m.id) && !slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return o.(*pcapi.VM).Status.VMID == m.id }) {

@@ -66,6 +66,8 @@ type world struct {
 	// then, each with the process that knew it. Claimed are the UIDs of the objects that claimed a name.
 	bare, removedBare map[types.UID]*process
 	claimed           map[string]types.UID
+	// unproved are the names of those of them that may have a server which nothing proves to be theirs.
+	unproved map[types.UID]string
 
 	// owners are the UIDs of the VMs whose creates made the servers, empty for somebody else's. FreedLate are the
 	// ids of those that a request deleted whose sender did not wait for it, and arrivesLate is set while one
@@ -116,7 +118,7 @@ func newWorld(p profile, d defaults, decide decider) *world {
 		profile: p, decide: decide, left: 12, approved: approvals{},
 		deletedByHand: map[string]bool{}, shown: map[string]bool{}, tardy: map[string]bool{}, doubtful: map[string]bool{}, checked: map[string]int{},
 		foreign: map[string]cloud.Server{}, imported: map[string]bool{}, forged: map[types.UID]bool{}, reused: map[string]time.Time{},
-		bare: map[types.UID]*process{}, removedBare: map[types.UID]*process{}, claimed: map[string]types.UID{},
+		bare: map[types.UID]*process{}, removedBare: map[types.UID]*process{}, claimed: map[string]types.UID{}, unproved: map[types.UID]string{},
 		owners: map[string]types.UID{}, freedLate: map[string]bool{},
 	}
 	w.calls.numbers = map[string]int{}
@@ -128,7 +130,7 @@ func newWorld(p profile, d defaults, decide decider) *world {
 	w.cloud.SetProving(p.operating)
 	w.cloud.SetLag(p.lag)
 	w.cloud.SetUndated(p.undated)
-	w.cloud.SetReusesIDs(p.recycling && p.extended)
+	w.cloud.SetReusesIDs(p.recycling)
 	w.cloud.Withhold(func(id string) bool { return !w.mayReuse(id) })
 	w.cloud.Normalize(p.normalizing)
 	for _, name := range []string{metav1.NamespaceSystem, operatorNamespace, "default"} {

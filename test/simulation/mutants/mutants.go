@@ -88,4 +88,12 @@ var mutants = []mutant{
 	{"a revert without an answer is requested anew", vm + "revert.go", "case cloud.Uncertain(err):\n\t\treturn k.revertUncertain(vm, err)\n\t}\n\tvm.Status.Revert = nil", "case cloud.Uncertain(err):\n\t}\n\tvm.Status.Revert = nil"},
 	{"a create is given up when the manager stops", engine + "work.go", "cancelAfter(effects, stopGrace, cancelEffects)", "cancelEffects()"},
 	{"a manager that stops does not record", engine + "work.go", "effects: effects, record: detached}", "effects: effects, record: ctx}"},
+	{"a claim that somebody removed is not put back", engine + "metadata.go", "if r.ClaimOf == nil || deleting(obj) {", "if true {"},
+	{"a claim in the status does not count without its finalizer", external + "claim.go", "case record.Claimed != \"\":", "case false:"},
+	{"a VM without a claim is not looked for by its labels", external + "observe.go", "return l.kind.Look(ctx, obj, obs, \"\")", "return nil"},
+	{"a claim is not known before its answer", external + "steps.go",
+		"\tl.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: name, Cloud: o.Cloud}) // the object may be gone before the answer\n\tif err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, ClaimAnnotations(name, o.Cloud)); err != nil {\n\t\tl.Tracker.SetClaim(obj.GetUID(), before)\n\t\treturn err\n\t}\n",
+		"\tif err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, ClaimAnnotations(name, o.Cloud)); err != nil {\n\t\treturn err\n\t}\n\tl.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: name, Cloud: o.Cloud})\n\t_ = before\n"},
+	{"an id that the cloud gives again is not recognised", external + "observe.go", "return later || l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)", "return later && false"},
+	{"an id that the cloud gives again is not recognised after a restart", external + "observe.go", "return later || l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)", "return l.Tracker.Reused(obj.GetUID(), identity.CreatedAt) && (later || !later)"},
 }
