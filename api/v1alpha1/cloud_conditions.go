@@ -48,6 +48,9 @@ const (
 	FieldsIgnoredReason = "FieldsIgnored"
 	// ListingIncompleteReason surfaces when the listing lacks servers that the cloud has.
 	ListingIncompleteReason = "ListingIncomplete"
+	// LabelsNotKeptReason surfaces when servers do not have the owner labels with which
+	// they were created.
+	LabelsNotKeptReason = "LabelsNotKept"
 	// InUseReason surfaces when the Cloud is being deleted while VMs or Networks refer to it.
 	InUseReason = "InUse"
 )

@@ -166,6 +166,9 @@ const (
 	// DriftReason surfaces when the server differs from the spec in a way that
 	// the operator cannot correct.
 	DriftReason = "Drift"
+	// LabelsMissingReason surfaces when the cloud did not keep the owner labels with which
+	// the server was created: they are missing, cut or otherwise altered.
+	LabelsMissingReason = "LabelsMissing"
 	// ServerErrorReason surfaces when the cloud reports that the server is in error.
 	ServerErrorReason = "ServerError"
 	// UnknownStateReason surfaces when the cloud reports a state of the server

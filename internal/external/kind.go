@@ -111,6 +111,9 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	// Made returns an outcome if r, which the operation of a create made, is not the
 	// object's; nil if it is.
 	Made(obj T, obs S, r R) error
+	// Kept returns an outcome if the cloud did not keep what says which object owns the
+	// resource that a create made; nil if it did.
+	Kept(obj T, obs S) error
 	// Adopted returns the outcome once r was adopted; nil if r is as the spec says.
 	Adopted(obj T, r R) error
 	// Unclear returns an error that explains why a refused create leaves open
@@ -155,6 +158,9 @@ func (Defaults[T, R, S]) RecordClaim(T, string, string) {}
 
 // Made finds every resource that of the object.
 func (Defaults[T, R, S]) Made(T, S, R) error { return nil }
+
+// Kept finds that the cloud keeps all.
+func (Defaults[T, R, S]) Kept(T, S) error { return nil }
 
 // Adopted finds every resource as the spec says.
 func (Defaults[T, R, S]) Adopted(T, R) error { return nil }

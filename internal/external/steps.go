@@ -196,7 +196,10 @@ func (l *Lifecycle[T, R, S]) created(obj T, obs S, result Result[R]) error {
 		return l.begin(obj, obs, OperationCreate, result.Operation, only)
 	}
 	l.Backoff.Forget(uid)
-	return l.Progress(result.Resource)
+	if progress := l.Progress(result.Resource); progress != nil {
+		return progress
+	}
+	return l.kind.Kept(obj, obs)
 }
 
 // unclear returns the outcome of an error that leaves open whether this create

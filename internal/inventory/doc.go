@@ -24,6 +24,7 @@
 //	snapshot.go   one complete listing of the servers
 //	listed.go     one server of it
 //	tags.go       the labels of it that are tags
+//	altered.go    owner labels that the cloud has altered
 //	index.go      finds its servers by a key, and shares what does not change
 //	limits.go     what one listing may hold
 //	progress.go   what all listings in progress may hold

@@ -50,7 +50,7 @@ type Snapshot struct {
 	// servers that it has. The absence of others is known up to Begun.
 	current time.Time
 	// ids has all servers by id, named by the normal form of their name, and owned those
-	// with owner labels by the UID of their owner.
+	// with owner labels by the beginning of the UID of their owner.
 	ids, named, owned index
 	// bytes is the memory that it takes, about.
 	bytes int
@@ -131,7 +131,7 @@ func newSnapshot(begun time.Time) *Snapshot {
 		ID:      snapshotID(begun),
 		Begun:   begun,
 		current: begun,
-		ids:     index{key: serverID}, named: index{key: normalName}, owned: index{key: ownerUID}, revision: revisions.Add(1),
+		ids:     index{key: serverID}, named: index{key: normalName}, owned: index{key: ownerKey}, revision: revisions.Add(1),
 	}
 }
 
@@ -153,7 +153,7 @@ func (s *Snapshot) index(servers map[string]*listed, last *Snapshot) {
 			owned++
 		}
 	}
-	s.owned = newIndex(ownerUID, owned, func(yield func(*listed) bool) {
+	s.owned = newIndex(ownerKey, owned, func(yield func(*listed) bool) {
 		for _, server := range servers {
 			if !ownerless(server) && !yield(server) {
 				return
@@ -165,6 +165,7 @@ func (s *Snapshot) index(servers map[string]*listed, last *Snapshot) {
 func serverID(s *listed) string   { return s.id }
 func normalName(s *listed) string { return cloud.NormalName(s.name) }
 func ownerUID(s *listed) string   { return s.ownedBy().uid }
+func ownerKey(s *listed) string   { return beginning(ownerUID(s)) }
 func ownerless(s *listed) bool    { return ownerUID(s) == "" }
 
 // state returns the state of a server, empty if it was not listed.

@@ -85,8 +85,8 @@ func (i *Inventory) Owned(uid, cluster string) []cloud.Server {
 	defer i.mu.RUnlock()
 	found := i.overlay.owned(uid)
 	if i.snapshot != nil {
-		for s := range i.snapshot.owned.with(uid) {
-			if i.overlay.recorded(s.id) == nil && s.owner.cluster == cluster {
+		for s := range i.snapshot.owned.with(beginning(uid)) {
+			if s.owner.uid == uid && i.overlay.recorded(s.id) == nil && s.owner.cluster == cluster {
 				found = append(found, s.server())
 			}
 		}

@@ -16,13 +16,15 @@ import (
 
 // record logs each transition of a condition, and records those of the kind's
 // event conditions as events, once each. Ready is recorded only if no condition before it
-// in the list is; a condition that begins as False is left to Ready.
+// in the list is, or if a person should look for another reason than that condition has; a
+// condition that begins as False is left to Ready.
 func (r *Reconciler[T, S]) record(ctx context.Context, before, obj T) {
 	logTransitions(ctx, before.GetConditions(), obj.GetConditions())
 	recorded, level := false, corev1.EventTypeNormal
 	if needsAttention(before, obj) {
 		level = corev1.EventTypeWarning
 	}
+	ready := meta.FindStatusCondition(obj.GetConditions(), pcapi.ReadyCondition)
 	for _, kind := range r.Kind.EventConditions() {
 		was, is := meta.FindStatusCondition(before.GetConditions(), kind), meta.FindStatusCondition(obj.GetConditions(), kind)
 		switch {
@@ -31,8 +33,13 @@ func (r *Reconciler[T, S]) record(ctx context.Context, before, obj T) {
 		case kind == pcapi.ReadyCondition && recorded, kind != pcapi.ReadyCondition && was == nil && is.Status == metav1.ConditionFalse:
 			continue
 		}
-		recorded = true
-		r.Recorder.Eventf(obj, nil, level, is.Reason, kind, "%s", is.Message)
+		as := level
+		if level == corev1.EventTypeWarning && is.Status == metav1.ConditionTrue && ready != nil && is.Reason != ready.Reason {
+			as = corev1.EventTypeNormal
+		} else {
+			recorded = true
+		}
+		r.Recorder.Eventf(obj, nil, as, is.Reason, kind, "%s", is.Message)
 	}
 }
 

@@ -52,6 +52,7 @@ func othersSelection() (all []quirkyCase) {
 	}
 	all = append(all, quirkyCases(withDomains(extended), kills, recreated, groupCreated)...)
 	all = append(all, quirkyCases(cutting(extended), kills, edited)...)
+	all = append(all, quirkyCases(withQuirk(labelled, "cutLabels=30"), kills, undecidedDeletedWhileDown)...)
 	return append(all, quirkyCases(recycling(extended), kills, networkWithVM)...)
 }
 
@@ -72,6 +73,12 @@ func othersEverything() (all []quirkyCase) {
 			all = append(all, quirkyCases(names(p), kills, groupCreated, groupShrunk, groupRolled, groupDeleted)...)
 		}
 	}
+	for _, p := range []profile{extended, keyed, labelled} {
+		all = append(all, quirkyCases(withQuirk(p, "keysInProgress"), kills, recreated, slow, deletedWhileDown, groupCreated)...)
+		for _, labels := range []string{"cutLabels=30", "dropLabels"} {
+			all = append(all, quirkyCases(withQuirk(p, labels), kills, undecidedCreate, undecidedDeletedWhileDown)...)
+		}
+	}
 	for _, p := range []profile{core, notExclusive, unmarked, bare} {
 		all = append(all, quirkyCases(withDomains(p), kills, undecidedCreate, undecidedDeletedWhileDown)...)
 	}
@@ -81,19 +88,16 @@ func othersEverything() (all []quirkyCase) {
 	return all
 }
 
-// withDomains returns a kind of cloud that shows names with a domain.
-func withDomains(p profile) profile {
-	p.name += ", names have a domain"
-	p.always = append(slices.Clone(p.always), "domainNames")
+// withQuirk returns a kind of cloud that always has a quirk.
+func withQuirk(p profile, quirk string) profile {
+	p.name += ", " + quirk
+	p.always = append(slices.Clone(p.always), quirk)
 	return p
 }
 
-// cutting returns a kind of cloud that cuts names.
-func cutting(p profile) profile {
-	p.name += ", names are cut"
-	p.always = append(slices.Clone(p.always), "cutNames=2")
-	return p
-}
+// withDomains returns a kind of cloud that shows names with a domain, and cutting one that cuts them.
+func withDomains(p profile) profile { return withQuirk(p, "domainNames") }
+func cutting(p profile) profile     { return withQuirk(p, "cutNames=2") }
 
 // loseDeletes loses answers to a DELETE that took effect: the connection is reset, or a
 // gateway answers.

@@ -291,7 +291,7 @@ func (w *world) hindered(vm *pcapi.VM) bool {
 	case w.reusedEarly(vm):
 		return reason == pcapi.BlockedReason
 	case w.isForeign(vm.Status.VMID) && w.deletedByHand[vm.Status.VMID], w.imported[vm.Status.VMID] && vm.Spec.Import == nil: // the id is another server's now
-		return reason == pcapi.BlockedReason || reason == pcapi.DriftReason
+		return reason == pcapi.BlockedReason || reason == pcapi.DriftReason || reason == pcapi.LabelsMissingReason
 	case vm.Spec.Import != nil && vm.Status.VMID != "" && !w.cloud.HasServer(vm.Status.VMID):
 		return reason == pcapi.LostReason // the VM that had the server is deleted, and a listing has not shown that yet
 	case vm.Status.VMID != "":

@@ -33,6 +33,14 @@ func reportConformant(c *pcapi.Cloud, obs *observation) {
 	} else if obs.early && last != nil && last.Reason == pcapi.FieldsIgnoredReason {
 		condition = *last // after a start, the calls that had these answers are still to be made
 	}
+	if obs.unlabelled != "" {
+		if condition.Status == metav1.ConditionTrue {
+			condition.Status, condition.Reason = metav1.ConditionFalse, pcapi.LabelsNotKeptReason
+		}
+		texts = append(texts, fmt.Sprintf(
+			"the cloud has the capability labels, and servers do not have the owner labels of their creates, such as %s: their VMs are not changed or deleted; "+
+				"check whether the cloud drops or cuts labels: if it does, declare its capabilities without labels", obs.unlabelled))
+	}
 	if len(obs.incomplete) > 0 {
 		condition.Status, condition.Reason = metav1.ConditionFalse, pcapi.ListingIncompleteReason
 		texts = append([]string{fmt.Sprintf(

@@ -11,6 +11,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 func TestIgnoredFieldsAreReportedOnce(t *testing.T) {
@@ -144,4 +145,41 @@ func TestConformantIsNotReportedForAFailedListing(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	w.reconcile()
 	w.wantCondition(pcapi.ConformantCondition, "False FieldsIgnored")
+}
+
+func TestServersWithoutTheOwnerLabelsOfTheirCreatesAreReported(t *testing.T) {
+	labels := cloud.NewCapabilities(cloud.Labels)
+	own := server("v00", ownedBy("v00", "here"))
+	tests := []struct {
+		name   string
+		caps   cloud.Capabilities
+		server cloud.Server
+		change func(*pcapi.VM)
+		want   string
+	}{
+		{name: "with their labels", caps: labels, server: own, want: "True Readable"},
+		{name: "dropped", caps: labels, server: server("v00"), want: "False LabelsNotKept"},
+		{name: "in upper case", caps: labels, server: server("v00", func(s *cloud.Server) { s.Labels = map[string]string{inventory.UIDLabel: "UID-V00"} }), want: "False LabelsNotKept"},
+		{name: "of another owner", caps: labels, server: server("v00", ownedBy("other", "here")), want: "True Readable"},
+		{name: "being built", caps: labels, server: server("v00", func(s *cloud.Server) { s.State = cloud.StateBuilding }), want: "True Readable"},
+		{name: "imported", caps: labels, server: server("v00"), change: func(vm *pcapi.VM) { vm.Spec.Import = &pcapi.VMImport{VMID: "v00"} }, want: "True Readable"},
+		{name: "on a cloud without labels", caps: nil, server: server("v00"), want: "True Readable"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			changes := []func(*pcapi.VM){}
+			if tc.change != nil {
+				changes = append(changes, tc.change)
+			}
+			w := newWorld(t, home(), newCloud(tc.caps, tc.server), vm("v00", changes...))
+			w.reconcile()
+			w.wantCondition(pcapi.ConformantCondition, tc.want)
+			writes := len(w.writes)
+			for range 3 {
+				w.later()
+			}
+			w.wantCondition(pcapi.ConformantCondition, tc.want)
+			equal(t, "writes at rest", 0, len(w.writes)-writes)
+		})
+	}
 }

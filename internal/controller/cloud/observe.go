@@ -66,6 +66,9 @@ type observation struct {
 	brake    bool
 	// incomplete are servers that exist and that the fresh listing lacks, sorted.
 	incomplete []string
+	// unlabelled is a listed server without the owner labels of the VM that created it, the first
+	// by id; empty if there is none.
+	unlabelled string
 	// ignored are the parts of the cloud's answers that were ignored lately, sorted.
 	// early is whether this process has not run long enough to know all of them.
 	ignored []string

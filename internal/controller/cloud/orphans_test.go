@@ -25,6 +25,7 @@ func TestOrphansAreRemovedIfTheirObjectIsGone(t *testing.T) {
 		{name: "its VM exists, on another Cloud object of the same cloud", orphan: server("x", ownedBy("elsewhere", "here"))},
 		{name: "its labels do not identify a VM: no namespace", orphan: server("x", ownedBy("gone", "here"), cut(inventory.NamespaceLabel))},
 		{name: "its labels do not identify a VM: no name", orphan: server("x", ownedBy("gone", "here"), cut(inventory.NameLabel))},
+		{name: "its VM exists, and the cloud altered the label", orphan: server("x", ownedBy("v00", "here"), func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "UID_V00" })},
 		{name: "another cluster made it", orphan: server("x", ownedBy("gone", "there"))},
 		{name: "without labels", orphan: server("x")},
 	}

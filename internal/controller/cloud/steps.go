@@ -143,7 +143,7 @@ func (k *kind) provedGone(ctx context.Context, server cloud.Server) (bool, error
 	if err != nil {
 		return false, fmt.Errorf("look for the object of server %s: %w", server.ID, err)
 	}
-	return string(vm.UID) != server.Labels[inventory.UIDLabel], nil
+	return anotherUID(&vm, server), nil
 }
 
 // release removes the finalizer and forgets all that this process knows of the Cloud.

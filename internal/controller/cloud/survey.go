@@ -25,8 +25,12 @@ func (k *kind) survey(ctx context.Context, c *pcapi.Cloud, obs *observation, vie
 	uids := make(map[string]bool, len(vms))
 	for i := range vms {
 		uids[string(vms[i].UID)] = true
-		if id := recordedID(c, &vms[i]); id != "" && obs.fresh.Has(id) {
+		id := recordedID(c, &vms[i])
+		if id != "" && obs.fresh.Has(id) {
 			obs.counts.Managed++
+		}
+		if (obs.unlabelled == "" || id < obs.unlabelled) && lacksLabels(&vms[i], id, obs) {
+			obs.unlabelled = id
 		}
 	}
 	obs.counts.Known = int32(obs.fresh.Len()) //nolint:gosec // at most maxServers of package inventory
@@ -52,7 +56,25 @@ func (k *kind) orphaned(ctx context.Context, server cloud.Server) bool {
 	}
 	var vm pcapi.VM
 	err := k.client.Get(ctx, key, &vm, client.UnsafeDisableDeepCopy, &client.GetOptions{DisableReadYourWritesConsistency: true})
-	return err != nil || string(vm.UID) != server.Labels[inventory.UIDLabel]
+	return err != nil || anotherUID(&vm, server)
+}
+
+// anotherUID reports whether a server has the owner label of another object than a VM of the same name.
+func anotherUID(vm *pcapi.VM, server cloud.Server) bool {
+	uid := server.Labels[inventory.UIDLabel]
+	return uid != string(vm.UID) && !inventory.AlteredUID(uid, string(vm.UID))
+}
+
+// lacksLabels reports whether the server that a VM created is listed without the owner labels of the VM, or with
+// others that the cloud made of them.
+func lacksLabels(vm *pcapi.VM, id string, obs *observation) bool {
+	created := vm.Spec.Import == nil && vm.Spec.ManagementPolicy != pcapi.ManagementPolicyObserveOnly && vm.DeletionTimestamp.IsZero()
+	uid, listed := obs.fresh.OwnerUID(id)
+	if !created || !listed || !obs.caps.Has(cloud.Labels) || uid != "" && !inventory.AlteredUID(uid, string(vm.UID)) {
+		return false
+	}
+	server, _ := obs.fresh.Server(id)
+	return server.State != cloud.StateBuilding
 }
 
 // recordedID returns the id of the VM's server on this Cloud, empty if there is none.

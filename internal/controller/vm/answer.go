@@ -30,7 +30,7 @@ func (k *kind) doubtful(vm *pcapi.VM, obs *observation, answered cloud.Server, b
 // none.
 func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answered cloud.Server, before *inventory.Snapshot) (cloud.Server, error) {
 	labels := obs.Capabilities().Has(cloud.Labels)
-	if labels && answered.Labels[inventory.UIDLabel] == string(vm.UID) {
+	if labels && labelledFor(vm, answered) {
 		return answered, nil
 	}
 	server, err := obs.View.Client.GetServer(ctx, answered.ID)
@@ -38,7 +38,7 @@ func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answ
 		k.Tracker.CreatedUnconfirmed(vm.UID, answered.ID, cmp.Or(answered.Name, vm.Spec.VMName), k.Clock())
 	}
 	named := cloud.AlikeNames(server.Name, vm.Spec.VMName) && server.Labels[inventory.UIDLabel] == ""
-	if err != nil || server.Name != answered.Name || labels && server.Labels[inventory.UIDLabel] != string(vm.UID) && !named {
+	if err != nil || server.Name != answered.Name || labels && !labelledFor(vm, server) && !named {
 		return cloud.Server{}, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create server %q", vm.Spec.VMName), Detail: "the answer is about a server of another name", Uncertain: true, Err: err,
 		}
@@ -52,7 +52,7 @@ func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answ
 func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, before *inventory.Snapshot) bool {
 	caps := obs.Capabilities()
 	if uid := server.Labels[inventory.UIDLabel]; caps.Has(cloud.Labels) && uid != "" {
-		return uid != string(vm.UID)
+		return !labelledFor(vm, server)
 	}
 	if caps.Has(cloud.Labels) {
 		return before != nil && before.Has(server.ID)

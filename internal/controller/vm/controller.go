@@ -6,6 +6,7 @@
 //	lean.go        VMs as the cache holds them
 //	resource.go    the servers of the cloud, for internal/external
 //	answer.go      whether the answer to a create is about what it made
+//	labels.go      owner labels, and those that the cloud does not keep
 //	relate.go      other VMs that have the name or the server
 //	freed.go       VMs that wait for what a VM has that is being deleted
 //	imports.go     which servers a VM may import

@@ -145,7 +145,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	}
 	var p plan
 	change, revert := difference(vm, server), k.planRevert(vm, obs)
-	switch progress := k.Progress(server); {
+	switch progress := cmp.Or(k.Progress(server), k.Kept(vm, obs)); {
 	case revertOpen(vm):
 		p.Steps = append(p.Steps, revert.Steps...)
 	case lacksLabels(vm, obs, server):
@@ -189,13 +189,13 @@ func lacksLabels(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
 	return vm.Spec.Import != nil && !obs.Owned && server.Labels[inventory.UIDLabel] == "" && !replaced(vm, obs, server)
 }
 
-// replaced reports whether the cloud has given the id that the VM imported to another server. That one has
+// replaced reports whether the cloud has given the recorded id, or that to import, to another server. That one has
 // another name, or was created after the id was recorded: by more than the settle time, since the clocks of the
 // cloud and of the operator may differ.
 func replaced(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
 	recorded := vm.Status.CreatedTime
 	younger := recorded != nil && server.CreatedAt.After(obs.View.Settings.ShownFrom(recorded.Time))
-	return younger || !cloud.AlikeNames(server.Name, vm.Spec.VMName)
+	return younger || !cloud.AlikeNames(server.Name, nameInCloud(vm))
 }
 
 // planChanges plans for a server that may be changed.
@@ -280,6 +280,8 @@ func notProved(vm *pcapi.VM, obs *observation) error {
 	switch {
 	case server.State == cloud.StateDeleting: // nothing is sent, and the cloud may have renamed it
 		return nil
+	case obs.altered && vm.Spec.Import == nil && !replaced(vm, obs, server):
+		return labelsMissing(pcapi.BlockedReason, vm, server, "deleted")
 	case !obs.Owned:
 		return foreign(server)
 	case obs.Capabilities().Has(cloud.Labels), cloud.AlikeNames(server.Name, name):
@@ -315,6 +317,9 @@ func accepted(vm *pcapi.VM, obs *observation) bool {
 func (k *kind) Adopted(vm *pcapi.VM, server cloud.Server) error {
 	if err := k.Progress(server); err != nil {
 		return err
+	}
+	if inventory.AlteredUID(server.Labels[inventory.UIDLabel], string(vm.UID)) {
+		return labelsMissing(pcapi.LabelsMissingReason, vm, server, "changed or deleted")
 	}
 	if renamed(vm) || !difference(vm, server).Empty() {
 		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s was found and is being brought in line with the spec", server.ID)

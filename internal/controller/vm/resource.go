@@ -55,6 +55,8 @@ type observation struct {
 	// unlabelling: the server has the label of the VM's UID, and none of a cluster. On a cloud that
 	// removes one label after the other, a release that ended between them leaves it so.
 	unlabelling bool
+	// altered: the server's owner labels are missing or altered by the cloud, and name no other owner.
+	altered bool
 	// rival is set if another VM has the name or the server, on a cloud where one
 	// excludes the other.
 	rival error
@@ -123,14 +125,18 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 	if created, ok := k.created(vm, obs); ok && len(obs.Candidates) == 0 {
 		obs.Candidates = []cloud.Server{created}
 	}
-	switch {
-	case len(obs.Candidates) > 0:
+	if len(obs.Candidates) > 0 {
 		obs.Proof = external.OwnerProof
-	case obs.Capabilities().Has(cloud.Labels) || !obs.Looked || snapshot.Begun.Before(obs.ClaimedAt):
-	default:
-		return k.lookByName(ctx, vm, obs)
+		return nil
 	}
-	return nil
+	if obs.Capabilities().Has(cloud.Labels) {
+		k.lookAltered(vm, obs)
+		return nil
+	}
+	if !obs.Looked || snapshot.Begun.Before(obs.ClaimedAt) {
+		return nil
+	}
+	return k.lookByName(ctx, vm, obs)
 }
 
 // created returns the server that a create of this process made. Its id may be that of another
@@ -217,8 +223,11 @@ func (k *kind) attribute(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	}
 	cluster := server.Labels[inventory.ClusterLabel]
 	obs.Foreign = cluster != "" && cluster != k.cluster
-	own := server.Labels[inventory.UIDLabel] == string(vm.UID)
+	uid := server.Labels[inventory.UIDLabel]
+	own := uid == string(vm.UID)
 	obs.Owned, obs.unlabelling = own && cluster == k.cluster, own && cluster == ""
+	obs.altered = !obs.Owned && (own || uid == "" || inventory.AlteredUID(uid, string(vm.UID))) &&
+		(cluster == k.cluster || cluster == "" || inventory.AlteredUID(cluster, k.cluster))
 	obs.Duplicates = nil
 	if obs.Owned {
 		obs.Duplicates = k.duplicates(vm, obs, server.ID)
@@ -232,11 +241,6 @@ func (k *kind) duplicates(vm *pcapi.VM, obs *observation, id string) []cloud.Ser
 	return slices.DeleteFunc(obs.Inventory.Owned(string(vm.UID), k.cluster), func(s cloud.Server) bool {
 		return s.ID == id || !k.owned(vm, s) || s.State == cloud.StateDeleting && vm.DeletionTimestamp.IsZero()
 	})
-}
-
-// owned reports whether a server has the owner labels of the VM.
-func (k *kind) owned(vm *pcapi.VM, s cloud.Server) bool {
-	return s.Labels[inventory.UIDLabel] == string(vm.UID) && s.Labels[inventory.ClusterLabel] == k.cluster
 }
 
 // Owns reports whether a server has the owner labels of the VM or, on a cloud without labels,
@@ -315,7 +319,7 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 
 // Made refuses a server that carries the labels of another owner, or none.
 func (k *kind) Made(vm *pcapi.VM, obs *observation, server cloud.Server) error {
-	if !obs.Capabilities().Has(cloud.Labels) || server.Labels[inventory.UIDLabel] == string(vm.UID) {
+	if !obs.Capabilities().Has(cloud.Labels) || labelledFor(vm, server) {
 		return nil
 	}
 	return ambiguous(fmt.Errorf("the cloud says that the create made VM %s, which does not carry this object's owner labels, so it is not used: look in the cloud who created it", server.ID))
@@ -348,15 +352,6 @@ func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 		req.UserData = cloudinit.Compose(obs.userData, vm.Spec.Bootstrap.CloudInit.SSHAuthorizedKeys)
 	}
 	return req
-}
-
-func (k *kind) ownerLabels(vm *pcapi.VM) map[string]string {
-	return map[string]string{
-		inventory.UIDLabel:       string(vm.UID),
-		inventory.ClusterLabel:   k.cluster,
-		inventory.NamespaceLabel: vm.Namespace,
-		inventory.NameLabel:      vm.Name,
-	}
 }
 
 // Delete deletes a server. One beside that of the VM is read first: only its labels say that

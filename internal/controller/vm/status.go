@@ -126,7 +126,7 @@ func hardwareStatus(server cloud.Server, last *pcapi.VMHardwareStatus) *pcapi.VM
 // its owner, or the cloud has given an imported id to another server. What the server is
 // and does is not shown then.
 func ofAnother(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
-	another := server.Labels[inventory.UIDLabel] != "" || vm.Spec.Import != nil && vm.Status.VMID != "" && replaced(vm, obs, server)
+	another := server.Labels[inventory.UIDLabel] != "" && !obs.altered || vm.Spec.Import != nil && vm.Status.VMID != "" && replaced(vm, obs, server)
 	return !obs.Owned && !observeOnly(vm) && another && obs.Capabilities().Has(cloud.Labels)
 }
 

@@ -69,7 +69,7 @@ var mutants = []mutant{
 	{"a status that was written late is not corrected", engine + "status.go", "result.RequeueAfter = earliest(result.RequeueAfter, r.unanswered.left(obj.GetUID(), lateWrite))\n", ""},
 	{"a listing proves that a new server is gone whose deletion is accepted", "internal/pending/deletion.go", "return r.answer == Gone || r.answer == Accepted && r.listed", "return r.answer >= Accepted"},
 	{"a listing that lags behind proves that a new server is gone", external + "observe.go", "return o.Looked && o.SettleTimeLeft == 0", "return o.Looked"},
-	{"labels of another cluster count", inventory + "view.go", "if i.overlay.recorded(s.id) == nil && s.owner.cluster == cluster {", "if i.overlay.recorded(s.id) == nil {"},
+	{"labels of another cluster count", inventory + "view.go", "if s.owner.uid == uid && i.overlay.recorded(s.id) == nil && s.owner.cluster == cluster {", "if s.owner.uid == uid && i.overlay.recorded(s.id) == nil {"},
 	{"orphans of another cluster are deleted", inventory + "snapshot.go", "if by == nil || by.cluster != cluster || uids[by.uid]", "if by == nil || uids[by.uid]"},
 	{"an id on record is proof enough for a deletion", vm + "plan.go", "case !obs.Owned:\n\t\treturn foreign(server)\n", ""},
 	{"an id on record is proof enough for a change", vm + "plan.go", "case !obs.Owned && (!change.Empty() ||", "case false && (!change.Empty() ||"},

@@ -1,0 +1,195 @@
+package vm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+const realUID = "3f2b8c1e-9a4d-4c57-8e21-0b6d7f5a9c33"
+
+func withRealUID(vm *pcapi.VM) { vm.UID = realUID }
+
+// relabel changes each value of the labels of a new server.
+func relabel(change func(string) string) func(*cloud.Server) {
+	return func(s *cloud.Server) {
+		labels := map[string]string{}
+		for key, value := range s.Labels {
+			labels[key] = change(value)
+		}
+		s.Labels = labels
+	}
+}
+
+func cutTo(most int) func(string) string {
+	return func(text string) string { return text[:min(most, len(text))] }
+}
+
+// alterations are what clouds do with the labels of a create.
+var alterations = map[string]func(*cloud.Server){
+	"cut to 30": relabel(cutTo(30)), "cut to 10": relabel(cutTo(10)), "in upper case": relabel(strings.ToUpper),
+	"with underscores": relabel(func(text string) string { return strings.ReplaceAll(text, "-", "_") }),
+}
+
+var withLabels = map[string]cloud.Capabilities{
+	"all capabilities": everything, "labels and names": withoutKeys, "labels alone": profiles["labels alone"], "a key and labels": without(cloud.UniqueNames),
+}
+
+func TestLabelsThatTheCloudDoesNotKeepAreReportedAtTheCreate(t *testing.T) {
+	changes := map[string]func(*cloud.Server){
+		"dropped": unlabelled, "the cluster dropped": func(s *cloud.Server) { delete(s.Labels, inventory.ClusterLabel) },
+	}
+	for name, change := range alterations {
+		changes[name] = change
+	}
+	for name, change := range changes {
+		for profile, caps := range withLabels {
+			t.Run(name+", "+profile, func(t *testing.T) {
+				h := newHarness(t, caps, vmWith(withRealUID))
+				h.cloud.Alter(change)
+				h.mustReconcile()
+				equal(t, "vmId", "s1", h.vm().Status.VMID)
+				h.wantCondition(pcapi.CreatedCondition, "True Created")
+				h.wantCondition(pcapi.ReadyCondition, "False LabelsMissing", "set "+inventory.UIDLabel+" to "+realUID, "the capability labels", "deletionPolicy to Orphan")
+				if !slices.Contains(h.events, "Warning LabelsMissing") {
+					t.Errorf("events %v, want a warning", h.events)
+				}
+				for range 3 {
+					h.later(settleTime)
+					h.mustReconcile()
+				}
+				h.wantCondition(pcapi.ReadyCondition, "False LabelsMissing")
+				equal(t, "creates", 1, h.cloud.Sent(cloudfake.CreateServer))
+
+				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = pureKind.ownerLabels(h.vm()) })
+				h.later(pollInterval)
+				h.mustReconcile()
+				h.wantCondition(pcapi.ReadyCondition, "True Running")
+			})
+		}
+	}
+}
+
+func TestServerWithoutItsLabelsIsNotDeleted(t *testing.T) {
+	for name, change := range map[string]func(*cloud.Server){"dropped": unlabelled, "cut": alterations["cut to 30"]} {
+		for profile, caps := range withLabels {
+			t.Run(name+", "+profile, func(t *testing.T) {
+				h := newHarness(t, caps, vmWith(withRealUID))
+				h.cloud.Alter(change)
+				h.mustReconcile()
+				h.remove()
+				for range 2 {
+					h.later(settleTime)
+					h.mustReconcile()
+				}
+				h.wantCondition(pcapi.DeletingCondition, "True Blocked", "set "+inventory.UIDLabel+" to "+realUID, "deletionPolicy to Orphan")
+				h.wantServers("s1")
+				h.edit(orphaning)
+				h.mustReconcile()
+				h.wantGone()
+				h.wantServers("s1")
+			})
+		}
+	}
+}
+
+func TestServerOfLostAnswerIsFoundByAlteredLabels(t *testing.T) {
+	for name, change := range alterations {
+		for profile, caps := range withLabels {
+			t.Run(name+", "+profile, func(t *testing.T) {
+				h := newHarness(t, caps, vmWith(withRealUID))
+				h.cloud.Alter(change)
+				h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+				h.mustReconcile()
+				for range 4 {
+					h.later(settleTime)
+					h.mustReconcile()
+				}
+				equal(t, "vmId", "s1", h.vm().Status.VMID)
+				equal(t, "creates", 1, h.cloud.Sent(cloudfake.CreateServer))
+				h.wantCondition(pcapi.ReadyCondition, "False LabelsMissing", realUID)
+			})
+			t.Run(name+", "+profile+", deleted", func(t *testing.T) {
+				h := newHarness(t, caps, vmWith(withRealUID))
+				h.cloud.Alter(change)
+				h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+				h.mustReconcile()
+				h.remove()
+				for range 4 {
+					h.later(settleTime)
+					h.mustReconcile()
+				}
+				h.wantServers("s1")
+				h.wantCondition(pcapi.DeletingCondition, "True Blocked", "s1", "deletionPolicy to Orphan")
+			})
+		}
+	}
+}
+
+func TestAlteredLabelsAreReportedAfterAnOperationThatMadeTheServer(t *testing.T) {
+	for name, change := range alterations {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, operatingWithout(cloud.Idempotency), vmWith(withRealUID))
+			h.cloud.Alter(change)
+			h.cloud.SetOperating(true)
+			h.mustReconcile()
+			h.cloud.FinishOperations()
+			for range 4 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			equal(t, "vmId", "s1", h.vm().Status.VMID)
+			equal(t, "creates", 1, h.cloud.Sent(cloudfake.CreateServer))
+			h.wantCondition(pcapi.ReadyCondition, "False LabelsMissing", realUID)
+		})
+	}
+}
+
+func TestServerOfAnotherOwnerIsNotTakenForOneWithAlteredLabels(t *testing.T) {
+	h := harnessWithLostAnswer(t, without(cloud.Idempotency, cloud.UniqueNames), false)
+	h.cloud.AddServers(serverWith(withID("x"), owned, func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "3f2b8c1e-0000-4c57-8e21-0b6d7f5a9c33" }))
+	for range 3 {
+		h.later(settleTime)
+		h.mustReconcile()
+	}
+	h.wantServers("s1", "x")
+	equal(t, "vmId", "s1", h.vm().Status.VMID)
+}
+
+func TestMissingLabelsAreNotReportedWhileTheServerIsBuilt(t *testing.T) {
+	h := newHarness(t, everything, vmWith(withRealUID))
+	h.cloud.Alter(func(s *cloud.Server) { s.State, s.Labels = cloud.StateBuilding, nil })
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False Creating")
+	h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.State, s.Labels = cloud.StateActive, pureKind.ownerLabels(h.vm()) })
+	h.later(time.Second)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
+func TestServerThatHasGotTheIDIsNotCalledOneWithoutItsLabels(t *testing.T) {
+	for name, change := range map[string]func(*cloud.Server){
+		"another name":  func(s *cloud.Server) { s.Name, s.Labels = "db", nil },
+		"created later": func(s *cloud.Server) { s.CreatedAt, s.Labels = s.CreatedAt.Add(time.Hour), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, everything, vmWith(withRealUID))
+			h.mustReconcile()
+			h.later(settleTime)
+			h.cloud.ModifyServer("s1", change)
+			h.later(time.Second)
+			h.mustReconcile()
+			h.wantCondition(pcapi.ReadyCondition, "False Blocked", "find out who created it")
+			h.remove()
+			h.later(time.Second)
+			h.mustReconcile()
+			h.wantServers("s1")
+		})
+	}
+}
