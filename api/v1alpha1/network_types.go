@@ -69,7 +69,8 @@ type NetworkStatus struct {
 	// +optional
 	NetworkID string `json:"networkId,omitempty"`
 
-	// nameInCloud is the name of the network in the cloud, as last observed.
+	// nameInCloud is the name of the network in the cloud: the one that the cloud gave it at
+	// the create or, of an imported network, as last observed.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Name in the Cloud"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional

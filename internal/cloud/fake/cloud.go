@@ -57,6 +57,8 @@ type Cloud struct {
 	// their ids.
 	alter   func(*cloud.Server)
 	altered map[string]string
+	// alterNetwork changes each new network.
+	alterNetwork func(*cloud.Network)
 	// needsStop means that running servers cannot be resized.
 	needsStop bool
 	// keepsSize means that changes of the size are accepted and not made.

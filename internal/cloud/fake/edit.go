@@ -67,6 +67,13 @@ func (c *Cloud) Alter(change func(*cloud.Server)) {
 	c.alter = change
 }
 
+// AlterNetworks sets a function that changes each new network.
+func (c *Cloud) AlterNetworks(change func(*cloud.Network)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.alterNetwork = change
+}
+
 // AnswerCreateWith has creates answer with a server that exists, and create none.
 func (c *Cloud) AnswerCreateWith(id string) {
 	c.mu.Lock()

@@ -83,6 +83,9 @@ func (c *Cloud) createNetwork(op string, req cloud.CreateNetwork) (cloud.Network
 		return cloud.Network{}, err
 	}
 	n := cloud.Network{ID: c.networks.newID(), Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, CreatedAt: c.clock()}
+	if c.alterNetwork != nil {
+		c.alterNetwork(&n)
+	}
 	c.networks.put(n.ID, n)
 	c.networkKeys.put(req.IdempotencyKey, req, n.ID, c.networks.place(n.ID), n)
 	return n, nil

@@ -29,8 +29,8 @@ func sameGateway(net *pcapi.Network, n cloud.Network) bool {
 	return want == have
 }
 
-// hashed matches the names that operators give to networks; see nameInCloud.
-var hashed = regexp.MustCompile(`-[0-9a-f]{12}$`)
+// hashed matches the names that operators give to networks, also with a domain; see nameInCloud.
+var hashed = regexp.MustCompile(`(?i)-[0-9a-f]{12}($|\.)`)
 
 // named returns the name of a network for a message. That of a network of another
 // object contains the namespace and the name of the object, which may be those of

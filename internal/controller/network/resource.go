@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,13 +39,36 @@ func (k *kind) nameInCloud(net *pcapi.Network) string {
 	return names.Owned(maxName, k.cluster, net.Namespace, net.Name, string(net.UID))
 }
 
+// recordedName returns the name that the network of the object must have: the one that the cloud gave it at
+// the create, once it is on record.
+func (k *kind) recordedName(net *pcapi.Network) string {
+	name := k.Record(net).Name
+	if !imported(net) && net.Status.NetworkID != "" && chosenFrom(net.Status.NameInCloud, name) {
+		return net.Status.NameInCloud
+	}
+	return name
+}
+
+// mostCut is how many characters of a name a cloud may cut off: half of the hash at its end proves the owner.
+const mostCut = 6
+
+// chosenFrom reports whether a cloud may have given this name to the network of a create with the name asked
+// for: it changed the case, cut the end off, or appended something such as a domain.
+func chosenFrom(name, asked string) bool {
+	name, asked = cloud.NormalName(name), cloud.NormalName(asked)
+	return strings.HasPrefix(name, asked) || len(name) >= len(asked)-mostCut && strings.HasPrefix(asked, name)
+}
+
 func (k *kind) Identify(n cloud.Network) external.Identity {
 	return external.Identity{ID: n.ID, State: cloud.StateActive, CreatedAt: n.CreatedAt}
 }
 
 // Owns reports whether a network has the name of the object.
 func (k *kind) Owns(net *pcapi.Network, _ *observation, n cloud.Network) bool {
-	return cloud.AlikeNames(n.Name, k.Record(net).Name)
+	if net.Status.NetworkID == "" && !imported(net) {
+		return chosenFrom(n.Name, k.nameInCloud(net))
+	}
+	return cloud.AlikeNames(n.Name, k.recordedName(net))
 }
 
 // Relate counts the VMs on the network.
@@ -57,7 +81,7 @@ func (k *kind) Relate(ctx context.Context, net *pcapi.Network, obs *observation)
 	if err != nil {
 		return err
 	}
-	obs.name, obs.attached, obs.counted = k.Record(net).Name, vms, true
+	obs.name, obs.attached, obs.counted = k.recordedName(net), vms, true
 	return nil
 }
 
@@ -133,14 +157,14 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 	return obs.View.Client.GetNetwork(ctx, id)
 }
 
-// Create fails if the answer is about a network of another name: it may belong to
-// another request, and no listing would show such a network as that of net.
+// Create fails if the answer is about a network of a name that the cloud cannot have made of that in
+// the create: it may belong to another request.
 func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (external.Result[cloud.Network], error) {
 	name := k.nameInCloud(net)
 	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
 		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
 	})
-	if err == nil && !cloud.AlikeNames(n.Name, name) {
+	if err == nil && !chosenFrom(n.Name, name) {
 		return external.Result[cloud.Network]{}, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create network %q", name), Detail: "the answer is about a network of another name", Uncertain: true,
 		}

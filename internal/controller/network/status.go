@@ -14,6 +14,7 @@ func (k *kind) Report(net *pcapi.Network, obs *observation, _ error) reconciler.
 	if obs.Resource != nil && net.Status.NetworkID == "" && (!imported(net) || obs.Claimed != "") {
 		net.Status.NetworkID, net.Status.Cloud = obs.Resource.ID, obs.Cloud
 		net.Status.CreatedTime = new(reconciler.StatusTime(obs.Now))
+		net.Status.NameInCloud = ""
 	}
 	if n := obs.Resource; n != nil && n.ID == net.Status.NetworkID {
 		describeInStatus(net, obs, *n)
@@ -31,10 +32,10 @@ func (k *kind) Report(net *pcapi.Network, obs *observation, _ error) reconciler.
 // maxText bounds the texts of the cloud in the status, in bytes.
 const maxText = 253
 
-// describeInStatus writes what the cloud says of the network. The name that a network was given
-// since may contain that of another tenant's object.
+// describeInStatus writes what the cloud says of the network. A later name of a network that was created
+// is drift. That of an imported one may contain that of another tenant's object.
 func describeInStatus(net *pcapi.Network, obs *observation, n cloud.Network) {
-	if n.Name == obs.name || !hashed.MatchString(n.Name) {
+	if net.Status.NameInCloud == "" || imported(net) && (n.Name == obs.name || !hashed.MatchString(n.Name)) {
 		net.Status.NameInCloud = names.Bounded(maxText, n.Name)
 	}
 	net.Status.CIDR, net.Status.Gateway = names.Bounded(maxText, n.CIDR), names.Bounded(maxText, n.Gateway)
