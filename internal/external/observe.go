@@ -299,14 +299,15 @@ func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
 }
 
 // reused reports whether the cloud has given the id of the resource to r, so that the
-// resource is gone. A cloud may rename a resource while it deletes it. One that was created the
-// settle time after the id was recorded is another one, whatever this process knows of a deletion.
+// resource is gone. A cloud may rename a resource while it deletes it. One that was created after the deletion of the
+// object, and the settle time after the id was recorded, is another one, whatever this process knows of a
+// deletion. Both are required, since the clock of the cloud may be ahead.
 func (l *Lifecycle[T, R, S]) reused(obj T, obs S, r R) bool {
 	identity, since := l.kind.Identify(r), l.kind.Record(obj).Since
 	if !deleted(obj) || identity.State == cloud.StateDeleting || l.kind.Owns(obj, obs, r) {
 		return false
 	}
-	later := !since.IsZero() && identity.CreatedAt.After(obs.External().View.Settings.ShownFrom(since))
+	later := !since.IsZero() && identity.CreatedAt.After(Latest(obs.External().View.Settings.ShownFrom(since), obj.GetDeletionTimestamp().Time))
 	return later || l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)
 }
 

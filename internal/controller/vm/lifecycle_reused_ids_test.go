@@ -397,14 +397,14 @@ func TestAnswerWithAServerWithoutLabelsThatExistedBeforeIsNotUsed(t *testing.T) 
 
 func TestAfterARestartADeletedVMIsGoneIfALaterServerHasItsID(t *testing.T) {
 	for name, caps := range map[string]cloud.Capabilities{"labels": everything, "no labels": withoutProofs} {
-		for age, gone := range map[time.Duration]bool{time.Second: false, settleTime + time.Minute: true} {
-			t.Run(fmt.Sprintf("%s, created %s after the id was recorded", name, age), func(t *testing.T) {
+		// A server that was created before the deletion may be that of the VM, on a cloud whose clock is ahead.
+		for after, gone := range map[time.Duration]bool{-time.Second: false, time.Second: true} {
+			t.Run(fmt.Sprintf("%s, created %s after the deletion", name, after), func(t *testing.T) {
 				h := newHarness(t, caps, vmWith())
 				h.mustReconcile()
-				h.advance(age)
-				h.cloud.RemoveServers("s1")
-				h.cloud.AddServers(cloud.Server{ID: "s1", Name: "of-others", State: cloud.StateActive, CreatedAt: h.now})
 				h.remove()
+				h.cloud.RemoveServers("s1")
+				h.cloud.AddServers(cloud.Server{ID: "s1", Name: "of-others", State: cloud.StateActive, CreatedAt: h.vm().DeletionTimestamp.Add(after)})
 				h.start()
 				h.connect()
 				for range 3 {

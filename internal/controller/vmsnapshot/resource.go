@@ -93,10 +93,13 @@ func (k *kind) Relate(ctx context.Context, snap *pcapi.VMSnapshot, obs *observat
 
 // Look searches the snapshots of the server. A server that is gone has none.
 func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation, id string) error {
-	obs.server, obs.noServer = snap.Status.VMID, serverGone(snap, obs)
+	vm, err := k.vm(ctx, snap)
+	if err != nil {
+		return err
+	}
+	obs.server, obs.noServer = snap.Status.VMID, serverGone(snap, vm, obs)
 	var found []cloud.Snapshot
 	if obs.server != "" {
-		var err error
 		if found, err = k.list(ctx, obs, id); err != nil && !cloud.Is(err, cloud.NotFound) {
 			return err
 		}
@@ -118,14 +121,16 @@ func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observatio
 }
 
 // serverGone reports whether the server that the status records is gone: the cloud created the one that has the id after
-// the snapshot was recorded or, as listings show that have to show it, has none with the id.
-func serverGone(snap *pcapi.VMSnapshot, obs *observation) bool {
+// the snapshot was recorded or, as listings show that have to show it, has none with the id. As long as the VM of
+// the snapshot has the id on record, the time proves nothing: the clock of the cloud may be ahead.
+func serverGone(snap *pcapi.VMSnapshot, vm *pcapi.VM, obs *observation) bool {
 	created, listing := snap.Status.CreatedTime, obs.View.Snapshot
 	if created == nil || listing == nil {
 		return false
 	}
 	if server, ok := obs.Inventory.Server(snap.Status.VMID); ok {
-		return server.CreatedAt.After(obs.View.Settings.ShownFrom(created.Time))
+		kept := vm != nil && vm.Status.VMID == snap.Status.VMID && (vm.Status.CreatedTime == nil || !vm.Status.CreatedTime.After(created.Time))
+		return !kept && server.CreatedAt.After(obs.View.Settings.ShownFrom(created.Time))
 	}
 	return obs.SettleTimeLeft == 0 && !listing.Incomplete && !listing.Begun.Before(obs.Horizon)
 }

@@ -110,6 +110,20 @@ func TestSnapshotIsGoneIfALaterServerHasTheIDOfItsServer(t *testing.T) {
 	}
 }
 
+func TestSnapshotOfAVMOnACloudWhoseClockIsAheadIsReadyAndDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withKeys, vm(), snapshot())
+	h.reconcile()
+	h.cloud.AddServers(cloud.Server{ID: "s1", Name: "web", State: cloud.StateActive, CreatedAt: h.now.Add(8 * time.Hour)})
+	h.poll()
+	h.reconcileFor(2 * settleTime)
+	h.wantCondition(pcapi.CreatedCondition, "True Created")
+	h.delete(snapshot())
+	h.reconcileFor(2 * settleTime)
+	h.wantSnapshots()
+	h.wantGone()
+}
+
 // The cloud does not say when it created the server, so that it may be that of the VM, renamed.
 func TestSnapshotOfAServerWhoseIDAnUndatedOneHasIsKeptAndSaysWhatToDo(t *testing.T) {
 	t.Parallel()
