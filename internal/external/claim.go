@@ -36,19 +36,19 @@ func (l *Lifecycle[T, R, S]) claimOf(o client.Object) map[string]string {
 	if !ok || deleted(obj) {
 		return nil
 	}
-	record, known := l.kind.Record(obj), l.Tracker.ClaimOf(obj.GetUID())
+	record, known, had := l.kind.Record(obj), l.Tracker.ClaimOf(obj.GetUID()), obj.GetAnnotations()
+	another := reconciler.ClaimOfAnother(obj)
+	if another {
+		had = nil
+	}
 	switch {
 	case record.Unclaimed:
 		return nil
 	case record.ID != "":
-		known = pending.Claim{Name: cmp.Or(obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], known.Name, record.Name), Cloud: record.Cloud}
+		known = pending.Claim{Name: cmp.Or(had[pcapi.ClaimedNameAnnotation], known.Name, record.Name), Cloud: record.Cloud}
 	case record.Claimed != "":
 		known = pending.Claim{Name: record.Claimed, Cloud: record.Cloud}
-	case known == pending.Claim{} && createOpen(obj):
-		had := obj.GetAnnotations()
-		if reconciler.ClaimOfAnother(obj) {
-			had = nil
-		}
+	case known == pending.Claim{} && createOpen(obj, record):
 		known.Name = cmp.Or(record.Claimed, had[pcapi.ClaimedNameAnnotation], record.Name)
 		known.Cloud = cmp.Or(record.Cloud, had[pcapi.ClaimedCloudAnnotation])
 	}
@@ -56,14 +56,29 @@ func (l *Lifecycle[T, R, S]) claimOf(o client.Object) map[string]string {
 		return nil
 	}
 	annotations := ClaimAnnotations(known.Name, known.Cloud)
+	if another && record.ID == "" { // with an id on record, it does not matter who wrote the claim
+		annotations[pcapi.ClaimedUIDAnnotation] = string(obj.GetUID())
+	}
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
 	return annotations
 }
 
+// CreateOpen reports whether the status of an object that has no resource on record says that a create is under way
+// or may have taken effect.
+func (l *Lifecycle[T, R, S]) CreateOpen(obj T) bool { return createOpen(obj, l.kind.Record(obj)) }
+
 // createOpen reports whether the status says that a create is under way or may have taken effect.
-func createOpen(obj reconciler.Object) bool {
+func createOpen(obj reconciler.Object, record Record) bool {
 	created := meta.FindStatusCondition(obj.GetConditions(), pcapi.CreatedCondition)
-	return created != nil && (created.Reason == pcapi.OutcomeUnknownReason || created.Reason == pcapi.CreatingReason)
+	switch {
+	case record.Operation.ID != "":
+		return true
+	case created == nil:
+		return false
+	case created.Reason == pcapi.AmbiguousReason:
+		return record.Import == "" // that of an import is about the server of another object
+	}
+	return created.Reason == pcapi.OutcomeUnknownReason || created.Reason == pcapi.CreatingReason
 }
 
 // CreateRefused reports whether the conditions of an object say that the cloud refused its last create.

@@ -208,7 +208,7 @@ func (l *Lifecycle[T, R, S]) claimed(obj T, record Record) string {
 	switch known := l.Tracker.ClaimOf(obj.GetUID()).Name; {
 	case !reconciler.ClaimOfAnother(obj):
 		return cmp.Or(record.Claimed, obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], record.Name)
-	case createOpen(obj): // somebody wrote the claim of another object over its own
+	case createOpen(obj, record): // somebody wrote the claim of another object over its own
 		return cmp.Or(record.Claimed, known, record.Name)
 	default:
 		return cmp.Or(record.Claimed, known)

@@ -99,10 +99,16 @@ func (l *Lifecycle[T, R, S]) planExisting(obj T, obs S, record Record) reconcile
 	}
 }
 
+// copiedAlone reports whether the object has nothing but the claim of another object.
+func (l *Lifecycle[T, R, S]) copiedAlone(o *Observation[R], record Record) bool {
+	searched := l.OnDemand || !o.Capabilities().Has(cloud.Labels) || o.ShowsAbsence()
+	return o.Copied && record.id() == "" && !o.Proved() && searched
+}
+
 // planDeletion deletes the resource and proves that it is gone, then releases the object.
 func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconciler.Plan[T, S] {
 	o := obs.External()
-	if o.Copied && record.id() == "" && !o.Proved() {
+	if l.copiedAlone(o, record) {
 		return l.Do(l.Steps.Release)
 	}
 	if plan, decided := l.kind.PlanDeletion(obj, obs); decided {

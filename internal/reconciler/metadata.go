@@ -34,6 +34,11 @@ func setClaim(obj client.Object, finalizer string, annotations map[string]string
 	if set == nil {
 		set = map[string]string{}
 	}
+	if len(annotations) > 0 && ClaimOfAnother(obj) {
+		for _, key := range []string{pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation, pcapi.ClaimRenewedAtAnnotation} {
+			delete(set, key)
+		}
+	}
 	for key, value := range annotations {
 		changed = changed || set[key] != value
 		set[key] = value

@@ -60,5 +60,5 @@ func hasClaim(obj client.Object, finalizer string, annotations map[string]string
 			return false
 		}
 	}
-	return controllerutil.ContainsFinalizer(obj, finalizer) && (len(annotations) == 0 || !ClaimOfAnother(obj))
+	return controllerutil.ContainsFinalizer(obj, finalizer)
 }

@@ -2,6 +2,7 @@ package reconciler_test
 
 import (
 	"context"
+	"maps"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,10 +106,21 @@ func TestReconcileRestoresAnyChangeOfTheClaim(t *testing.T) {
 }
 
 func TestClaimOfAnotherObjectIsReplaced(t *testing.T) {
+	h := newHarness(t, example(withClaim, ofAnother, func(vm *pcapi.VM) {
+		vm.Annotations[pcapi.ClaimedCloudAnnotation], vm.Annotations[pcapi.ClaimRenewedAtAnnotation] = "elsewhere", "2026-01-01T00:00:00Z"
+	}))
+	want := map[string]string{pcapi.ClaimedNameAnnotation: "web", pcapi.ClaimedUIDAnnotation: "uid-a"}
+	h.reconciler.External, h.reconciler.ClaimOf = true, func(client.Object) map[string]string { return maps.Clone(want) }
+	h.mustReconcile()
+	want[note], want[otherNote] = "web", "default" // these belong to no claim
+	equal(t, "annotations", want, h.stored().Annotations)
+}
+
+func TestOwnClaimThatNamesAnotherObjectIsLeftWhereTheUIDIsNotRequired(t *testing.T) {
 	h := newHarness(t, example(withClaim, ofAnother))
 	h.reconciler.External, h.reconciler.ClaimOf = true, claimOfToy
 	h.mustReconcile()
-	equal(t, "UID of the claim", "uid-a", h.stored().Annotations[pcapi.ClaimedUIDAnnotation])
+	equal(t, "UID of the claim", "uid-b", h.stored().Annotations[pcapi.ClaimedUIDAnnotation])
 }
 
 func TestClaimIsNotRestored(t *testing.T) {

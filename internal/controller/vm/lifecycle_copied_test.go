@@ -104,6 +104,7 @@ func TestClaimOfAnotherVMDoesNotHideACreate(t *testing.T) {
 			t.Run(name+", "+restart, func(t *testing.T) {
 				other := originalOf(t, caps)
 				other.Annotations[pcapi.ClaimedUIDAnnotation], other.Annotations[pcapi.ClaimedNameAnnotation] = "uid-other", "other"
+				other.Annotations[pcapi.ClaimedCloudAnnotation] = "elsewhere"
 				h := newHarness(t, caps, vmWith())
 				h.cloud.Fail(cloudfake.CreateServer, errReset, true)
 				h.mustReconcile()
