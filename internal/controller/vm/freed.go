@@ -35,10 +35,14 @@ func (k *kind) observeHolders(ctx context.Context, vm *pcapi.VM, obs *observatio
 	}
 	others, err := k.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName))
 	obs.freeSoon = freeSoon(vm, slices.DeleteFunc(others, func(other pcapi.VM) bool {
-		holds := controllerutil.ContainsFinalizer(&other, pcapi.VMFinalizer) && !reconciler.ClaimOfAnother(&other) || other.Status.VMID != "" && !released(&other)
-		return !holds || obs.Capabilities().Has(cloud.FolderNames) && other.Spec.Folder != vm.Spec.Folder
+		return released(&other) || !k.hasName(&other) || obs.Capabilities().Has(cloud.FolderNames) && other.Spec.Folder != vm.Spec.Folder
 	}))
 	return err
+}
+
+// hasName reports whether the status of a VM says that its server may have the name. Users can write finalizers.
+func (k *kind) hasName(vm *pcapi.VM) bool {
+	return vm.Status.VMID != "" || vm.Status.NameInCloud != "" || k.CreateOpen(vm)
 }
 
 // freeSoon returns the outcome for a VM that wants what holders have, if all of these are being deleted; else nil. It
@@ -75,7 +79,9 @@ func (k *kind) freed(find tenancy.Finder) handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			k.enqueueWanting(ctx, find, e.Object.(*pcapi.VM), true, q) // it has the finalizer, although that was removed
+			if vm := e.Object.(*pcapi.VM); leaving(vm) { // it has the finalizer, although that was removed
+				k.enqueueWanting(ctx, find, vm, true, q)
+			}
 		},
 	}
 }

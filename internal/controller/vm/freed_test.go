@@ -33,6 +33,9 @@ func TestNameOfVMsThatAreBeingDeletedIsAwaited(t *testing.T) {
 		{name: "one of the namespace and one of another: the first is named", others: []client.Object{other("b", has, deleted, inNamespaceX), other("c", has, deleted)}, want: awaited, says: `VM "c"`},
 		{name: "one of another namespace: not named", others: []client.Object{other("b", has, deleted, inNamespaceX)}, want: awaited, says: "a VM object of another namespace"},
 		{name: "one whose create was not recorded", others: []client.Object{other("b", withClaim, deleted)}, want: awaited, says: `VM "b"`},
+		{name: "one to which a user gave the finalizer: taken by something else", others: []client.Object{other("b", deleted, func(vm *pcapi.VM) {
+			vm.Finalizers = []string{pcapi.VMFinalizer}
+		})}, want: taken},
 		{name: "one that stays, too: taken", others: []client.Object{other("b", has, deleted), other("c", has)}, want: taken},
 		{name: "one on another Cloud: taken by something else", others: []client.Object{other("b", has, deleted, func(vm *pcapi.VM) {
 			vm.Spec.CloudRef, vm.Status.Cloud = &pcapi.CloudReference{Name: "x"}, "x"
