@@ -361,6 +361,11 @@ func TestDeletedSecretOfADeletedCloud(t *testing.T) {
 			deleting(c)
 			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "another"}
 		}},
+		"the Cloud is deleted long after its Secret": {after: func(h *harness, c *pcapi.Cloud) {
+			h.now = h.now.Add(time.Hour)
+			_, _ = h.Get(h.t.Context(), c)
+			deleting(c)
+		}},
 		"it is another Cloud of the name": {after: func(_ *harness, c *pcapi.Cloud) { deleting(c); c.UID = "uid-2" }},
 		"the Cloud was forgotten":         {after: func(h *harness, c *pcapi.Cloud) { deleting(c); h.Forget(h.t.Context(), c.Name) }},
 	} {

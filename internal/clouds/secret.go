@@ -3,6 +3,7 @@ package clouds
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,13 +22,13 @@ type credentials struct {
 	// uid is that of the Cloud, and identity says where the data was sent.
 	uid      types.UID
 	identity fingerprint
-	// gone is whether the Secret does not exist any more.
-	gone bool
+	// gone is when this process first found that the Secret does not exist any more; zero if it does.
+	gone time.Time
 }
 
 // secret returns the Secret of a Cloud; nil if the spec names none. For a Cloud that is being deleted, it returns the
 // Secret as it was read last if it does not exist any more: both may be deleted together, and what the Cloud has made is
-// deleted with it.
+// deleted with it. If the Cloud is not deleted within unusedTimeout, its Secret was withdrawn, and is forgotten.
 func (s *Clients) secret(ctx context.Context, c *pcapi.Cloud, d Dialer, identity fingerprint) (*corev1.Secret, error) {
 	if c.Spec.CredentialsSecretRef == nil {
 		return nil, nil //nolint:nilnil // a Cloud may do without a Secret
@@ -67,18 +68,24 @@ func (s *Clients) lastSecret(c *pcapi.Cloud, identity fingerprint) *corev1.Secre
 	if last == nil || last.uid != c.UID || last.identity != identity || last.secret.Name != c.Spec.CredentialsSecretRef.Name {
 		return nil
 	}
-	last.gone = true
-	if !tenancy.Closing(c) {
-		return nil
+	now := s.opts.Clock()
+	if last.gone.IsZero() {
+		last.gone = now
 	}
-	return last.secret
+	switch {
+	case tenancy.Closing(c):
+		return last.secret
+	case now.Sub(last.gone) > unusedTimeout:
+		delete(s.secrets, c.Name)
+	}
+	return nil
 }
 
 // SecretGone reports whether a Cloud is used with the data of a Secret that does not exist any more.
 func (s *Clients) SecretGone(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.secrets[name] != nil && s.secrets[name].gone
+	return s.secrets[name] != nil && !s.secrets[name].gone.IsZero()
 }
 
 func (s *Clients) forgetSecret(name string) {
