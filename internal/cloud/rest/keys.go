@@ -21,13 +21,15 @@ var keyStatuses = []int{http.StatusBadRequest, http.StatusConflict, http.StatusU
 
 // aboutKey returns what a refusal means that is about the idempotency key of the call: Busy if the
 // first call with the key is in progress, so that it may still take effect, or KeyReused.
-// Where names are not unique, a 409 without a known code cannot be about the name of a create.
+// Where names are not unique, a 409 without a code cannot be about the name of a create.
 func aboutKey(call *call, status int, p wireProblem) (kind cloud.Kind, about bool) {
 	_, known := kindOfCode[p.Code]
 	mentioned := keyWords.MatchString(p.said)
 	switch {
 	case call.key == "" || known || !slices.Contains(keyStatuses, status):
 		return "", false
+	case status == http.StatusConflict && inProgressWords.MatchString(p.said):
+		return cloud.Busy, true
 	case mentioned && status != http.StatusLocked && status != http.StatusTooEarly && reusedWords.MatchString(p.said):
 		return cloud.KeyReused, true
 	case status == http.StatusBadRequest:
@@ -36,7 +38,7 @@ func aboutKey(call *call, status int, p wireProblem) (kind cloud.Kind, about boo
 		return cloud.KeyReused, true
 	case mentioned, inProgressWords.MatchString(p.said):
 		return cloud.Busy, true
-	case status == http.StatusConflict && call.about == aboutCreate && call.sharedNames:
+	case status == http.StatusConflict && p.Code == "" && call.about == aboutCreate && call.sharedNames:
 		return cloud.Busy, true
 	}
 	return "", false

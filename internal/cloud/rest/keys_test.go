@@ -50,6 +50,7 @@ func TestRefusalAboutTheKeyIsInProgressOrReused(t *testing.T) {
 		"mismatch":                        {400, `{"code":"IdempotentParameterMismatch"}`, reused},
 		"reused, with 409":                {409, `{"code":"idempotency_conflict","detail":"The same key was sent with a conflicting payload."}`, reused},
 		"reused, of our API":              {422, `{"code":"keyReused"}`, reused},
+		"used by a request in progress":   {409, `{"title":"The idempotency key is already used by a request in progress"}`, inProgress},
 		"too early":                       {425, `{"title":"The request with this Idempotency-Key is in progress"}`, inProgress},
 		"locked":                          {423, `{"title":"Idempotency-Key is locked"}`, inProgress},
 	} {
@@ -76,10 +77,11 @@ func TestConflictWithoutCodeIsAboutTheNameOnlyWhereNamesAreUnique(t *testing.T) 
 		body string
 		want outcome
 	}{
-		"names are unique":                {[]cloud.Capability{cloud.Idempotency, cloud.UniqueNames}, `{}`, outcome{Kind: cloud.Taken}},
-		"names are not unique":            {[]cloud.Capability{cloud.Idempotency}, `{"title":"Conflict"}`, outcome{Kind: cloud.Busy, Uncertain: true}},
-		"names are not unique, with code": {[]cloud.Capability{cloud.Idempotency}, `{"code":"nameTaken"}`, outcome{Kind: cloud.Taken}},
-		"no keys":                         {nil, `{"title":"A request is outstanding for this Idempotency-Key"}`, outcome{Kind: cloud.Taken}},
+		"names are unique":                   {[]cloud.Capability{cloud.Idempotency, cloud.UniqueNames}, `{}`, outcome{Kind: cloud.Taken}},
+		"names are not unique":               {[]cloud.Capability{cloud.Idempotency}, `{"title":"Conflict"}`, outcome{Kind: cloud.Busy, Uncertain: true}},
+		"names are not unique, with code":    {[]cloud.Capability{cloud.Idempotency}, `{"code":"nameTaken"}`, outcome{Kind: cloud.Taken}},
+		"names are not unique, unknown code": {[]cloud.Capability{cloud.Idempotency}, `{"code":"CidrOverlap"}`, outcome{Kind: cloud.Taken}},
+		"no keys":                            {nil, `{"title":"A request is outstanding for this Idempotency-Key"}`, outcome{Kind: cloud.Taken}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
