@@ -37,9 +37,9 @@ func beginning(uid string) string {
 	return plainUID(uid)
 }
 
-// Altered returns the listed servers whose owner label is an altered form of this UID, oldest first.
-// The cloud is about to delete none of them.
-func (i *Inventory) Altered(uid string) []cloud.Server {
+// Altered returns the listed servers whose owner labels are those of the object with this UID in cluster, but
+// altered by the cloud, oldest first. It is about to delete none of them.
+func (i *Inventory) Altered(uid, cluster string) []cloud.Server {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	if i.snapshot == nil {
@@ -47,11 +47,21 @@ func (i *Inventory) Altered(uid string) []cloud.Server {
 	}
 	var found []cloud.Server
 	for s := range i.snapshot.owned.with(beginning(uid)) {
-		if AlteredUID(s.owner.uid, uid) && s.state != cloud.StateDeleting && i.overlay.recorded(s.id) == nil {
+		if s.owner.altered(uid, cluster) && s.state != cloud.StateDeleting && i.overlay.recorded(s.id) == nil {
 			found = append(found, s.server())
 		}
 	}
 	return sorted(found)
+}
+
+// altered reports whether a cloud may have made these owner labels from those of the object with this UID in
+// cluster: it has altered one of them, or dropped that of the cluster.
+func (o *owner) altered(uid, cluster string) bool {
+	sameUID, sameCluster := o.uid == uid, o.cluster == cluster
+	if sameUID && sameCluster {
+		return false
+	}
+	return (sameUID || AlteredUID(o.uid, uid)) && (sameCluster || o.cluster == "" || AlteredUID(o.cluster, cluster))
 }
 
 // OwnerUID returns the UID in the owner labels of a server, and whether the server is listed.

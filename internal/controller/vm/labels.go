@@ -33,7 +33,7 @@ func labelledFor(vm *pcapi.VM, server cloud.Server) bool {
 // lookAltered searches the inventory by owner labels that the cloud has altered. The oldest server is adopted,
 // so that no second create is sent. They are not enough to delete it.
 func (k *kind) lookAltered(vm *pcapi.VM, obs *observation) {
-	obs.Candidates = obs.Inventory.Altered(string(vm.UID))
+	obs.Candidates = obs.Inventory.Altered(string(vm.UID), k.cluster)
 	if len(obs.Candidates) > 0 && vm.DeletionTimestamp.IsZero() {
 		obs.Candidates, obs.Proof = obs.Candidates[:1], external.OwnerProof
 	}

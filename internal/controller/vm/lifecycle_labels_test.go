@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,8 @@ func cutTo(most int) func(string) string {
 // alterations are what clouds do with the labels of a create.
 var alterations = map[string]func(*cloud.Server){
 	"cut to 30": relabel(cutTo(30)), "cut to 10": relabel(cutTo(10)), "in upper case": relabel(strings.ToUpper),
-	"with underscores": relabel(func(text string) string { return strings.ReplaceAll(text, "-", "_") }),
+	"with underscores":            relabel(func(text string) string { return strings.ReplaceAll(text, "-", "_") }),
+	"without that of the cluster": func(s *cloud.Server) { delete(s.Labels, inventory.ClusterLabel) },
 }
 
 var withLabels = map[string]cloud.Capabilities{
@@ -42,12 +44,8 @@ var withLabels = map[string]cloud.Capabilities{
 }
 
 func TestLabelsThatTheCloudDoesNotKeepAreReportedAtTheCreate(t *testing.T) {
-	changes := map[string]func(*cloud.Server){
-		"dropped": unlabelled, "the cluster dropped": func(s *cloud.Server) { delete(s.Labels, inventory.ClusterLabel) },
-	}
-	for name, change := range alterations {
-		changes[name] = change
-	}
+	changes := map[string]func(*cloud.Server){"dropped": unlabelled}
+	maps.Copy(changes, alterations)
 	for name, change := range changes {
 		for profile, caps := range withLabels {
 			t.Run(name+", "+profile, func(t *testing.T) {
@@ -152,14 +150,18 @@ func TestAlteredLabelsAreReportedAfterAnOperationThatMadeTheServer(t *testing.T)
 }
 
 func TestServerOfAnotherOwnerIsNotTakenForOneWithAlteredLabels(t *testing.T) {
-	h := harnessWithLostAnswer(t, without(cloud.Idempotency, cloud.UniqueNames), false)
-	h.cloud.AddServers(serverWith(withID("x"), owned, func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "3f2b8c1e-0000-4c57-8e21-0b6d7f5a9c33" }))
-	for range 3 {
-		h.later(settleTime)
-		h.mustReconcile()
+	for label, value := range map[string]string{inventory.UIDLabel: "3f2b8c1e-0000-4c57-8e21-0b6d7f5a9c33", inventory.ClusterLabel: "another-cluster"} {
+		t.Run(label, func(t *testing.T) {
+			h := harnessWithLostAnswer(t, without(cloud.Idempotency, cloud.UniqueNames), false)
+			h.cloud.AddServers(serverWith(withID("x"), owned, func(s *cloud.Server) { s.Labels[label] = value }))
+			for range 3 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			h.wantServers("s1", "x")
+			equal(t, "vmId", "s1", h.vm().Status.VMID)
+		})
 	}
-	h.wantServers("s1", "x")
-	equal(t, "vmId", "s1", h.vm().Status.VMID)
 }
 
 func TestMissingLabelsAreNotReportedWhileTheServerIsBuilt(t *testing.T) {
