@@ -45,7 +45,10 @@ func (l *Lifecycle[T, R, S]) claimOf(o client.Object) map[string]string {
 	case record.Unclaimed:
 		return nil
 	case record.ID != "":
-		known = pending.Claim{Name: cmp.Or(had[pcapi.ClaimedNameAnnotation], known.Name, record.Name), Cloud: record.Cloud}
+		known = pending.Claim{Name: record.Name, Cloud: record.Cloud}
+		if record.Renamed {
+			known.Name = cmp.Or(had[pcapi.ClaimedNameAnnotation], record.Name)
+		}
 	case record.Claimed != "":
 		known = pending.Claim{Name: record.Claimed, Cloud: record.Cloud}
 	case known == pending.Claim{} && createOpen(obj, record):

@@ -18,6 +18,9 @@ type Record struct {
 	Ref *pcapi.CloudReference
 	// Name is the name that the resource has, or is to have, in the cloud.
 	Name string
+	// Renamed: the resource on record has another name, since the spec was edited after the create
+	// or the cloud chose the name. Only the claim says which name was asked for.
+	Renamed bool
 	// Import is the id of an existing resource that the spec names, or empty. A kind
 	// whose objects name it otherwise has Look find it, and Get answer NotFound.
 	Import string

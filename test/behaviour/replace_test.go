@@ -59,8 +59,7 @@ func claimChangesOf(object client.Object) []func(client.Object) {
 			annotations[key] = "what-somebody-wrote"
 			o.SetAnnotations(annotations)
 		}
-		if key == pcapi.ClaimedUIDAnnotation { // without it the claim is whole
-			product(func(client.Object) {}, written)
+		if key == pcapi.ClaimedUIDAnnotation { // with an id on record, it does not matter who wrote the claim
 			continue
 		}
 		product(func(client.Object) {}, written, func(o client.Object) {

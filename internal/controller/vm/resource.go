@@ -80,6 +80,8 @@ func (k *kind) Record(vm *pcapi.VM) external.Record {
 	record.Unclaimed = observeOnly(vm)
 	if vm.Status.VMID == "" {
 		record.Claimed = vm.Status.NameInCloud
+	} else {
+		record.Renamed = !cloud.AlikeNames(nameInCloud(vm), vm.Spec.VMName)
 	}
 	if vm.Status.CreatedTime != nil {
 		record.Since = vm.Status.CreatedTime.Time
