@@ -177,7 +177,7 @@ var orphanCases = cases{
 
 		deleteObject(t, vm)
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked",
-			"does not carry this object's owner labels", "set spec.deletionPolicy to Orphan"))
+			"the cloud did not keep the owner labels", "set spec.deletionPolicy to Orphan"))
 		edit(t, vm, orphanOnDelete)
 		t.Eventually(isGone(vm)).Should(BeTrue())
 		t.Expect(f.serverOf(vm)()).To(HaveField("Labels", Equal(map[string]string{"team": "red"})))
@@ -192,7 +192,7 @@ var pauseCases = cases{
 		vm := f.readyVM("web")
 		annotate(t, vm, pcapi.PausedAnnotation, "true")
 		t.Eventually(latest(vm)).Should(SatisfyAll(
-			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused", "remove it to go on"), testkit.BeReady()))
+			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused", "remove the annotation"), testkit.BeReady()))
 
 		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		f.waitForPolls(2)
