@@ -55,6 +55,9 @@ func (w *world) checkForeign() {
 
 // checkOwner checks that nobody else has the server that a VM records.
 func (w *world) checkOwner(vm *pcapi.VM) {
+	if !vm.DeletionTimestamp.IsZero() && w.had[vm.UID] == vm.Status.VMID {
+		return // it records the id after the DELETE was sent, and the cloud has given it again
+	}
 	w.checked[notTaken]++
 	w.checked[oneOwner]++
 	if w.isForeign(vm.Status.VMID) {
@@ -283,6 +286,17 @@ func (w *world) awaitsDeletion(vm *pcapi.VM) bool {
 	})
 }
 
+// removedBlocked reports whether the deletion of an object that is gone is blocked, for 15 minutes, because somebody
+// else's server got the id of its server before the deletion.
+func (w *world) removedBlocked() bool {
+	for id := range w.foreign {
+		if w.removedIDs[id] && w.deletedByHand[id] {
+			return true
+		}
+	}
+	return false
+}
+
 // hindered reports whether a VM waits for a person because of a server of somebody else or of an object that
 // nobody remembers, or of a claim that a user wrote.
 func (w *world) hindered(vm *pcapi.VM) bool {
@@ -296,7 +310,7 @@ func (w *world) hindered(vm *pcapi.VM) bool {
 		return reason == pcapi.LostReason // the VM that had the server is deleted, and a listing has not shown that yet
 	case vm.Status.VMID != "":
 		return false
-	case reason == pcapi.ProgressingReason && w.awaitsDeletion(vm):
+	case reason == pcapi.ProgressingReason && (w.awaitsDeletion(vm) || w.removedBlocked()):
 		return true
 	case vm.Spec.Import != nil:
 		id := vm.Spec.Import.VMID

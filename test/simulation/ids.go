@@ -22,6 +22,7 @@ const stranger = types.UID("somebody else")
 
 // born records whose create made a server. What was known of its id is of another one.
 func (w *world) born(id string, owner types.UID) {
+	w.had[w.owners[id]] = id
 	w.owners[id] = owner
 	for _, known := range []map[string]bool{w.shown, w.tardy, w.imported} {
 		delete(known, id)

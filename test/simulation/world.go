@@ -66,6 +66,8 @@ type world struct {
 	// then, each with the process that knew it. Claimed are the UIDs of the objects that claimed a name.
 	bare, removedBare map[types.UID]*process
 	claimed           map[string]types.UID
+	// removedIDs are the ids that removed VMs had on record.
+	removedIDs map[string]bool
 	// unproved are the names of those of them that may have a server which nothing proves to be theirs.
 	unproved map[types.UID]string
 
@@ -75,6 +77,8 @@ type world struct {
 	owners      map[string]types.UID
 	freedLate   map[string]bool
 	arrivesLate bool
+	// had has the last id that the cloud has given again, by the UID of the VM whose server had it before.
+	had map[types.UID]string
 
 	// hidden is the id of the server that the listing leaves out, empty for none.
 	hidden string
@@ -119,6 +123,7 @@ func newWorld(p profile, d defaults, decide decider) *world {
 		deletedByHand: map[string]bool{}, shown: map[string]bool{}, tardy: map[string]bool{}, doubtful: map[string]bool{}, checked: map[string]int{},
 		foreign: map[string]cloud.Server{}, imported: map[string]bool{}, forged: map[types.UID]bool{}, reused: map[string]time.Time{},
 		bare: map[types.UID]*process{}, removedBare: map[types.UID]*process{}, claimed: map[string]types.UID{}, unproved: map[types.UID]string{},
+		removedIDs: map[string]bool{}, had: map[types.UID]string{},
 		owners: map[string]types.UID{}, freedLate: map[string]bool{},
 	}
 	w.calls.numbers = map[string]int{}

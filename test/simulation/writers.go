@@ -77,6 +77,7 @@ func (w *world) checkBare(before, after client.Object) {
 	case after == nil && len(before.GetFinalizers()) == 0:
 		if vm, ok := before.(*pcapi.VM); ok && vm.Status.VMID != "" {
 			knew = w.lease.holder
+			w.removedIDs[vm.Status.VMID] = true
 		}
 		w.removedBare[uid] = knew
 		w.unproved[uid] = w.unprovedName(before)
