@@ -215,6 +215,9 @@ func (w *world) outageChoices() []choice {
 	}
 	var all []choice
 	for _, why := range []fault{unavailable, gateway} {
+		if why == gateway && !w.listsAll() {
+			continue
+		}
 		all = append(all, choice{class: beginOutage, name: "outage: " + string(why), do: func() { w.outage = why }})
 	}
 	return all

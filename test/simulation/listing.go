@@ -3,6 +3,7 @@ package simulation
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +15,9 @@ import (
 func (w *world) listingChoices() []choice {
 	if w.hidden != "" {
 		return []choice{{class: endOutage, name: "the listing shows " + w.hidden + " again", do: w.showAll}}
+	}
+	if w.outage == gateway {
+		return nil
 	}
 	var all []choice
 	for _, s := range w.servers() {
@@ -30,7 +34,7 @@ func (w *world) listingChoices() []choice {
 // showAll has the listing show all servers.
 func (w *world) showAll() {
 	w.cloud.Show()
-	w.hidden = ""
+	w.hidden, w.wasHidden, w.shownAt = "", w.hidden, time.Now()
 	for _, p := range w.processes {
 		p.found = ""
 	}
@@ -39,6 +43,16 @@ func (w *world) showAll() {
 // unknowable reports whether a 404 of a gateway would be about a server that the listing leaves out, and of which the
 // process has had no other answer since: it cannot know then that the listing is incomplete.
 func (c *call) unknowable() bool {
-	hidden := c.process.world.hidden
-	return hidden != "" && strings.HasSuffix(c.name, " "+hidden) && c.process.found != hidden
+	w := c.process.world
+	if w.hidden == "" {
+		return !w.listsAll() && strings.HasSuffix(c.name, " "+w.wasHidden)
+	}
+	return strings.HasSuffix(c.name, " "+w.hidden) && c.process.found != w.hidden
+}
+
+// listsAll reports whether the last listing of every process has all servers.
+func (w *world) listsAll() bool {
+	return w.hidden == "" && (w.wasHidden == "" || !slices.ContainsFunc(w.processes, func(p *process) bool {
+		return p.listedSince(w.shownAt) < len(w.api.all(cloudKind))
+	}))
 }

@@ -80,8 +80,10 @@ type world struct {
 	// had has the last id that the cloud has given again, by the UID of the VM whose server had it before.
 	had map[types.UID]string
 
-	// hidden is the id of the server that the listing leaves out, empty for none.
-	hidden string
+	// hidden is the id of the server that the listing leaves out, empty for none. wasHidden is the last one, which
+	// it shows again since shownAt.
+	hidden, wasHidden string
+	shownAt           time.Time
 
 	// reverts counts the reverts that users requested.
 	reverts int
