@@ -44,7 +44,7 @@ const (
 )
 
 // undecided are the reasons of a Stalled condition by which a user has to decide.
-var undecided = []string{pcapi.AmbiguousReason, pcapi.LabelsMissingReason, pcapi.BlockedReason, pcapi.OutcomeUnknownReason}
+var undecided = []string{pcapi.AmbiguousReason, pcapi.DriftReason, pcapi.LabelsMissingReason, pcapi.BlockedReason, pcapi.OutcomeUnknownReason}
 
 // reached returns what is missing for the goals of the run; nil if nothing.
 func (w *world) reached() error {
