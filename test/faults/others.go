@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
@@ -208,8 +210,18 @@ func removeUnlisted(names []string) step {
 	return func(ctx context.Context, w *world) error {
 		defer w.mock.ClearFaults()
 		unlisted := mockcloud.Fault{Match: mockcloud.Match{Method: http.MethodGet, Path: "/servers"}, List: &mockcloud.ListFault{}}
+		var shown time.Time
 		for _, name := range names {
-			unlisted.List.HideIDs = append(unlisted.List.HideIDs, w.recorder.vm(name).Status.VMID)
+			status := w.recorder.vm(name).Status
+			unlisted.List.HideIDs = append(unlisted.List.HideIDs, status.VMID)
+			if from := (inventory.Settings{SettleTime: settleTime}).ShownFrom(status.CreatedTime.Time); shown.Before(from) {
+				shown = from
+			}
+		}
+		// One listing then lacks all of them. Otherwise those that a later one lacks set the brake when the gateway
+		// answers that none exists.
+		if err := w.untilHeld(ctx, func() error { return passed(shown) }); err != nil {
+			return err
 		}
 		if _, err := w.mock.AddFault(unlisted); err != nil {
 			return err
@@ -235,6 +247,14 @@ func removeUnlisted(names []string) step {
 			return nil
 		})
 	}
+}
+
+// passed returns an error until the time is reached.
+func passed(end time.Time) error {
+	if time.Now().Before(end) {
+		return fmt.Errorf("it is not %s yet", end.Format(time.TimeOnly))
+	}
+	return nil
 }
 
 // knowsIncomplete returns an error unless the status of the Cloud says that its listing is incomplete.
