@@ -135,6 +135,13 @@ func (o *Observation[R]) Available() bool { return o.View.Unavailable == "" }
 // ShowsAbsence reports whether what the search did not find does not exist.
 func (o *Observation[R]) ShowsAbsence() bool { return o.Looked && !o.Incomplete }
 
+// isUnlisted reports whether the last listing lacks the resource on record, and was begun when it had to show it.
+func (o *Observation[R]) isUnlisted(record Record) bool {
+	listing := o.View.Snapshot
+	return record.ID != "" && !record.Since.IsZero() && listing != nil &&
+		!listing.Has(record.ID) && !listing.Begun.Before(o.View.Settings.ShownFrom(record.Since))
+}
+
 // NeedsStop reports whether an operation failed that changes the resource because the
 // resource has to be stopped for it.
 func (o *Observation[R]) NeedsStop() bool {

@@ -230,6 +230,9 @@ func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, r
 		return l.lookFailed(obj, o, err)
 	default:
 		l.read(obj, obs, r)
+		if !l.OnDemand && o.Resource != nil && l.kind.Identify(r).State != cloud.StateDeleting && o.isUnlisted(record) {
+			o.Inventory.RecordUnlisted(id)
+		}
 	}
 	l.Looks.Forget(obj.GetUID())
 	return nil

@@ -47,7 +47,9 @@ type Inventory struct {
 	snapshot *Snapshot
 	overlay  *overlay
 	// deletions has when the deletion of a server was last sent, by its id.
-	deletions   map[string]time.Time
+	deletions map[string]time.Time
+	// unlisted are the servers that TakeUnlisted returns.
+	unlisted    map[string]struct{}
 	utilization map[string]utilization
 	// readIntervals are the times between two reads of a utilization, by namespace, where
 	// they are longer than the poll interval.
@@ -71,7 +73,7 @@ type Inventory struct {
 func newInventory(name, cluster string, clock func() time.Time, notifier *notifier, startedAt time.Time) *Inventory {
 	return &Inventory{
 		name: name, clock: clock, notifier: notifier, startedAt: startedAt, unavailable: notConnected,
-		overlay: newOverlay(cluster), deletions: map[string]time.Time{}, utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: newWaitlist(), served: map[Ref]struct{}{},
+		overlay: newOverlay(cluster), deletions: map[string]time.Time{}, unlisted: map[string]struct{}{}, utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: newWaitlist(), served: map[Ref]struct{}{},
 		networks: newNetworks(clock), hosts: newOnDemandList[cloud.Host](clock), watch: newWatch(),
 	}
 }
@@ -234,6 +236,7 @@ func (i *Inventory) disconnect() {
 	i.unavailable = notConnected
 	i.overlay = newOverlay(i.overlay.cluster)
 	i.resetWatch()
+	clear(i.unlisted)
 	clear(i.utilization)
 	// The lists are new, so that the result of a call under way is dropped.
 	i.hosts, i.networks = newOnDemandList[cloud.Host](i.clock), newNetworks(i.clock)

@@ -1,6 +1,8 @@
 package inventory
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -152,6 +154,23 @@ func (i *Inventory) RecordDeletion(id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.deletions[id] = i.clock()
+}
+
+// RecordUnlisted records that the cloud returned a server of a VM by id, which a listing lacks that
+// had to show it.
+func (i *Inventory) RecordUnlisted(id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.unlisted[id] = struct{}{}
+}
+
+// TakeUnlisted returns the servers of RecordUnlisted since it was called last.
+func (i *Inventory) TakeUnlisted() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	ids := slices.Collect(maps.Keys(i.unlisted))
+	clear(i.unlisted)
+	return ids
 }
 
 // Existed reports whether the server in the answer to a create already existed when a listing

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
 
 var (
@@ -56,6 +58,23 @@ func (w *world) answer(err error) {
 		if s.ID != "v00" {
 			w.reads[s.ID] = err
 		}
+	}
+}
+
+// deleteVM deletes a VM, which these finalizers keep.
+func (w *world) deleteVM(name string, finalizers ...string) {
+	w.t.Helper()
+	object := &pcapi.VM{}
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, object)
+	if err == nil {
+		object.SetFinalizers(finalizers)
+		err = w.client.Update(w.t.Context(), object)
+	}
+	if err == nil {
+		err = w.client.Delete(w.t.Context(), object)
+	}
+	if err != nil {
+		w.t.Fatalf("delete the VM %s: %v", name, err)
 	}
 }
 
@@ -129,4 +148,56 @@ func TestListingIsCompleteOnceTheServersThatItLackedWereMoved(t *testing.T) {
 	w.answer(errMoved)
 	w.later()
 	w.wantIncomplete(false)
+}
+
+func TestListingIsIncompleteIfItLacksAServerThatTheCloudReturnedToAVM(t *testing.T) {
+	tests := map[string]struct {
+		change func(*world)
+		want   bool
+	}{
+		"the cloud still returns it":                  {func(*world) {}, true},
+		"something answers 404 to its reads":          {func(w *world) { w.reads["v01"] = errBare404 }, true},
+		"the cloud says that it does not exist":       {func(w *world) { w.reads["v01"] = &cloud.Error{Kind: cloud.NotFound, Op: "get server"} }, false},
+		"the server was moved":                        {func(w *world) { w.reads["v01"] = errMoved }, false},
+		"the listing has it again":                    {func(w *world) { w.cloud.Show() }, false},
+		"no VM has it any more":                       {func(w *world) { w.deleteVM("v01") }, false},
+		"its VM is being deleted, and has finalizers": {func(w *world) { w.deleteVM("v01", pcapi.VMFinalizer) }, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			vms, servers := fleet()
+			w := newWorld(t, home(), newCloud(nil, servers...), vms...)
+			w.cloud.Hide("v01")
+			w.reconcile()
+			w.wantIncomplete(false)
+			w.inv.RecordUnlisted("v01")
+			test.change(w)
+			w.later()
+			w.wantIncomplete(test.want)
+		})
+	}
+}
+
+func TestServersThatTheListingLacksAreReadAtMostTwentyAtATime(t *testing.T) {
+	var objects []client.Object
+	f := newCloud(nil, server("listed"))
+	for i := range 3 * maxSample {
+		name := fmt.Sprintf("v%02d", i)
+		objects = append(objects, vm(name))
+		f.AddServers(server(name))
+	}
+	w := newWorld(t, home(), f, objects...)
+	w.reconcile()
+	for _, o := range objects { // one at a time, so that the brake reads none of them
+		f.Hide(o.GetName())
+		w.later()
+	}
+	w.wantIncomplete(false)
+	for _, o := range objects {
+		w.inv.RecordUnlisted(o.GetName())
+	}
+	before := f.Sent(cloudfake.GetServer)
+	w.later()
+	w.wantIncomplete(true)
+	equal(t, "reads", maxSample, f.Sent(cloudfake.GetServer)-before)
 }

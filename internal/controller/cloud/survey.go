@@ -122,6 +122,7 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 	}
 	k.dropGone(ctx, c, obs)
 	unlisted, deleting := unlistedServers(c, obs.fresh, vms)
+	existing = append(existing, k.readUnlisted(ctx, c, obs, unlisted)...)
 	if view.Snapshot == nil && wasIncomplete(c) { // the cloud may answer nothing that says whether they exist
 		existing = append(existing, deleting...)
 	}
@@ -237,6 +238,24 @@ func returnsListed(ctx context.Context, obs *observation) bool {
 		return err == nil
 	}
 	return false
+}
+
+// readUnlisted reads servers that the cloud returned to a VM although the listing before lacked them,
+// and returns those that this listing lacks as well, unless the cloud itself says now that they do not
+// exist: the read before may have lagged behind their deletion.
+func (k *kind) readUnlisted(ctx context.Context, c *pcapi.Cloud, obs *observation, unlisted map[string]bool) (existing []string) {
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	defer cancel()
+	missing := k.memoryOf(c).missing
+	for _, id := range obs.inv.TakeUnlisted() {
+		if _, known := missing[id]; known || !unlisted[id] || len(missing)+len(existing) >= maxSample {
+			continue
+		}
+		if _, err := obs.lister.GetServer(ctx, id); !cloud.Is(err, cloud.NotFound, cloud.Displaced) {
+			existing = append(existing, id)
+		}
+	}
+	return existing
 }
 
 // verify asks the cloud for a sample of the vanished servers, and returns those

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -109,4 +110,34 @@ func TestLostCreateIsRepeatedWithItsKeyOnAnIncompleteListing(t *testing.T) {
 	h.mustReconcile()
 	h.wantServers("s1")
 	equal(t, "vmId", "s1", h.vm().Status.VMID)
+}
+
+func TestReadOfAServerThatTheListingLacksIsRecordedAsUnlisted(t *testing.T) {
+	tests := map[string]struct {
+		change func(*harness)
+		want   []string
+	}{
+		"the listing had to show it": {func(h *harness) { h.later(settleTime + time.Minute) }, []string{"s1"}},
+		"the listing may lag":        {func(h *harness) { h.later(time.Second) }, nil},
+		"the VM is being deleted":    {func(h *harness) { h.later(settleTime + time.Minute); h.remove() }, []string{"s1"}},
+		"the server is being deleted": {func(h *harness) {
+			h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.State = cloud.StateDeleting })
+			h.later(settleTime + time.Minute)
+		}, nil},
+		"the cloud does not return it either": {func(h *harness) {
+			h.cloud.FailAlways(cloudfake.GetServer, errUnproven, false)
+			h.later(settleTime + time.Minute)
+		}, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, everything, vmWith())
+			h.mustReconcile()
+			h.cloud.Hide("s1")
+			test.change(h)
+			h.mustReconcile()
+			equal(t, "unlisted", test.want, slices.Sorted(slices.Values(h.inv.TakeUnlisted())))
+			equal(t, "unlisted, taken again", 0, len(h.inv.TakeUnlisted()))
+		})
+	}
 }

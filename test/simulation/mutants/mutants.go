@@ -94,6 +94,7 @@ var mutants = []mutant{
 	{"a claim is not known before its answer", external + "steps.go",
 		"\tl.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: name, Cloud: o.Cloud}) // the object may be gone before the answer\n\tif err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, ClaimAnnotations(name, o.Cloud)); err != nil {\n\t\tl.Tracker.SetClaim(obj.GetUID(), before)\n\t\treturn err\n\t}\n",
 		"\tif err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, ClaimAnnotations(name, o.Cloud)); err != nil {\n\t\treturn err\n\t}\n\tl.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: name, Cloud: o.Cloud})\n\t_ = before\n"},
+	{"a read of a server that the listing lacks is not recorded", external + "observe.go", "\t\t\to.Inventory.RecordUnlisted(id)\n", ""},
 	{"an id that the cloud gives again is not recognised", external + "observe.go", "return later || l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)", "return later && false"},
 	{"an id that the cloud gives again is not recognised after a restart", external + "observe.go", "return later || l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)", "return l.Tracker.Reused(obj.GetUID(), identity.CreatedAt) && (later || !later)"},
 }
