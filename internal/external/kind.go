@@ -111,9 +111,9 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	// RecordClaim writes the claim into the status of obj. Where names prove which
 	// object owns a resource, the claim must be stored where users cannot write it.
 	RecordClaim(obj T, name, cloudName string)
-	// Made returns an outcome if r, which the operation of a create made, is not the
-	// object's; nil if it is.
-	Made(obj T, obs S, r R) error
+	// Made reports whether r, which the operation of a create made, is the object's: if not, the
+	// cloud has given the id again. It returns an outcome if that is not known.
+	Made(obj T, obs S, r R) (own bool, err error)
 	// Kept returns an outcome if the cloud did not keep what says which object owns the
 	// resource that a create made; nil if it did.
 	Kept(obj T, obs S) error
@@ -160,7 +160,7 @@ func (Defaults[T, R, S]) Relate(context.Context, T, S) error { return nil }
 func (Defaults[T, R, S]) RecordClaim(T, string, string) {}
 
 // Made finds every resource that of the object.
-func (Defaults[T, R, S]) Made(T, S, R) error { return nil }
+func (Defaults[T, R, S]) Made(T, S, R) (bool, error) { return true, nil }
 
 // Kept finds that the cloud keeps all.
 func (Defaults[T, R, S]) Kept(T, S) error { return nil }

@@ -141,8 +141,13 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 		return l.Failed(obj, o, err)
 	}
 	if created {
-		if err := l.kind.Made(obj, obs, r); err != nil {
+		own, err := l.kind.Made(obj, obs, r)
+		if err != nil {
 			return err
+		}
+		if !own {
+			l.Tracker.Unknown(obj.GetUID(), o.Now)
+			return nil
 		}
 		l.Tracker.Created(obj.GetUID(), id, o.Now)
 		if record.Import != "" { // the spec was edited since the create, and names another resource

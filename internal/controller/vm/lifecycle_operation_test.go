@@ -10,6 +10,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 var operating = cloud.NewCapabilities(append([]cloud.Capability{cloud.Operations}, everything...)...)
@@ -602,4 +603,47 @@ func TestServerWithPartOfGiBIsNotInSync(t *testing.T) {
 	h.mustReconcile()
 	h.wantCalls("update s1")
 	equal(t, "memory in MiB", 1024, h.cloud.Server("s1").MemoryMiB)
+}
+
+// An operation of an earlier process names the server that it made. By now, the cloud may have given
+// the id to another server.
+func TestServerThatAnOperationMadeAndThatHasOtherLabelsIsNotUsed(t *testing.T) {
+	ofB := map[string]string{inventory.UIDLabel: "uid-b", inventory.ClusterLabel: "cluster"}
+	tests := map[string]struct {
+		labels  map[string]string
+		remove  bool
+		created string
+		gone    bool
+	}{
+		"labels of another owner": {labels: ofB, created: "False Ambiguous"},
+		"no labels":               {created: "False Ambiguous"},
+		"labels of another owner, and the VM is deleted": {labels: ofB, remove: true, gone: true},
+		"no labels, and the VM is deleted":               {remove: true, created: "False Ambiguous"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, operating, vmWith())
+			h.mustReconcile()
+			h.advance(2 * time.Second)
+			h.mustReconcile()
+			h.wantOperation(pcapi.VMOperationCreate, 2*time.Second)
+			h.cloud.FinishOperations()
+			h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = test.labels })
+			h.start()
+			h.connect()
+			if test.remove {
+				h.remove()
+			}
+			for range 3 {
+				h.later(settleTime + time.Second)
+				h.mustReconcileIfExists()
+			}
+			h.wantServers("s1")
+			if test.gone {
+				h.wantGone()
+				return
+			}
+			h.wantCondition(pcapi.CreatedCondition, test.created, "does not carry this object's owner labels")
+		})
+	}
 }

@@ -319,12 +319,16 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 	return external.Result[cloud.Server]{Resource: server, Operation: result.Operation}, nil
 }
 
-// Made refuses a server that carries the labels of another owner, or none.
-func (k *kind) Made(vm *pcapi.VM, obs *observation, server cloud.Server) error {
-	if !obs.Capabilities().Has(cloud.Labels) || labelledFor(vm, server) {
-		return nil
+// Made refuses a server that carries the labels of another owner, or none. Once the VM is deleted, those of
+// another owner prove that its own server is gone.
+func (k *kind) Made(vm *pcapi.VM, obs *observation, server cloud.Server) (own bool, err error) {
+	switch {
+	case !obs.Capabilities().Has(cloud.Labels), labelledFor(vm, server):
+		return true, nil
+	case server.Labels[inventory.UIDLabel] != "" && !vm.DeletionTimestamp.IsZero():
+		return false, nil
 	}
-	return ambiguous(fmt.Errorf("the cloud says that the create made VM %s, which does not carry this object's owner labels, so it is not used: look in the cloud who created it", server.ID))
+	return false, ambiguous(fmt.Errorf("the cloud says that the create made VM %s, which does not carry this object's owner labels, so it is not used: look in the cloud who created it", server.ID))
 }
 
 // request is the create, without fields that the cloud does not support.
