@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -104,9 +105,14 @@ func (s *calls) hold(id string) bool {
 }
 
 // reusedEarly reports whether the id of a VM that is being deleted is that of another server, which the cloud
-// created so soon that only the process that saw the deletion knows it, and another process has started since.
+// created so soon that only the process that saw the deletion knows it, and another process has started since. On a
+// cloud with labels, they show that the server is another VM's.
 func (w *world) reusedEarly(vm *pcapi.VM) bool {
 	if vm.DeletionTimestamp == nil || vm.Status.CreatedTime == nil || w.started < 2 || w.ownedBy(vm.Status.VMID, vm) {
+		return false
+	}
+	labelled := w.profile.capabilities.Has(cloud.Labels)
+	if labelled && slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return w.ownedBy(vm.Status.VMID, o.(*pcapi.VM)) }) {
 		return false
 	}
 	return !w.cloud.Server(vm.Status.VMID).CreatedAt.After(vm.Status.CreatedTime.Add(time.Second + settleTime))

@@ -13,6 +13,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 // reusing are the clouds by what says which VM owns a server.
@@ -419,5 +420,43 @@ func TestAfterARestartADeletedVMIsGoneIfALaterServerHasItsID(t *testing.T) {
 				h.wantCondition(pcapi.ReadyCondition, "False Blocked", "VM s1")
 			})
 		}
+	}
+}
+
+// The clock of the cloud does not say that the server is a later one.
+func TestAfterARestartADeletedVMIsGoneIfAnotherVMHasItsServer(t *testing.T) {
+	ofB := map[string]string{inventory.UIDLabel: "uid-b", inventory.ClusterLabel: "cluster"}
+	tests := map[string]struct {
+		labels map[string]string
+		id     string
+		gone   bool
+	}{
+		"it records the id, and the labels name it":     {ofB, "s1", true},
+		"it records the id, and the labels name nobody": {nil, "s1", false},
+		"it records the id, and the labels name another cluster": {
+			map[string]string{inventory.UIDLabel: "uid-b", inventory.ClusterLabel: "elsewhere"}, "s1", false,
+		},
+		"the labels name it, and it records another id": {ofB, "s2", false},
+		"the labels name it, and it records no id":      {ofB, "", false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, everything, vmWith(), other("b", func(vm *pcapi.VM) { vm.Status.VMID = test.id }))
+			h.mustReconcile()
+			h.remove()
+			h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = test.labels })
+			h.start()
+			h.connect()
+			for range 3 {
+				h.later(settleTime)
+				h.mustReconcileIfExists()
+			}
+			h.wantServers("s1")
+			if test.gone {
+				h.wantGone()
+				return
+			}
+			h.wantCondition(pcapi.ReadyCondition, "False Blocked", "VM s1")
+		})
 	}
 }

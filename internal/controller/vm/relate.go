@@ -59,6 +59,8 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		return k.observeRivals(ctx, vm, obs)
 	case !obs.Capabilities().Has(cloud.Labels):
 		return k.observeSharers(ctx, vm, obs)
+	case !vm.DeletionTimestamp.IsZero() && !obs.Owned:
+		return k.observeNextOwner(ctx, vm, obs)
 	}
 	return nil
 }
@@ -103,6 +105,18 @@ func (k *kind) observeSharers(ctx context.Context, vm *pcapi.VM, obs *observatio
 		if shares && (!vm.DeletionTimestamp.IsZero() || older(&other, vm)) {
 			obs.rival = errRival
 		}
+	}
+	return err
+}
+
+// observeNextOwner finds the VM to which the cloud has given the id of a deleted VM's server: it records the id, and
+// the server has its owner labels, so that the server of the deleted VM is gone.
+func (k *kind) observeNextOwner(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	others, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID)
+	if slices.ContainsFunc(others, func(other pcapi.VM) bool {
+		return other.Status.VMID == vm.Status.VMID && k.owned(&other, *obs.Resource)
+	}) {
+		obs.rival = errRival
 	}
 	return err
 }
