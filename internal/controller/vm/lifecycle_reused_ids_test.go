@@ -13,6 +13,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -441,16 +442,21 @@ func TestAfterARestartADeletedVMIsGoneIfAnotherVMHasItsServer(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, everything, vmWith(), other("b", func(vm *pcapi.VM) { vm.Status.VMID = test.id }))
+			h := newHarness(t, everything, vmWith(), other("b"))
 			h.mustReconcile()
 			h.remove()
 			h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = test.labels })
 			h.start()
 			h.connect()
-			for range 3 {
-				h.later(settleTime)
-				h.mustReconcileIfExists()
+			h.wantRequeue(external.RecheckSoon, h.mustReconcile())
+			h.wantCondition(pcapi.ReadyCondition, "False Blocked", "VM s1")
+			b := h.other()
+			b.Status.VMID = test.id
+			if err := h.client.Status().Update(t.Context(), b); err != nil {
+				t.Fatal(err)
 			}
+			h.later(external.RecheckSoon)
+			h.mustReconcileIfExists()
 			h.wantServers("s1")
 			if test.gone {
 				h.wantGone()

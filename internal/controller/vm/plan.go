@@ -354,6 +354,6 @@ func refusedName(obs *observation, cause error) error {
 }
 
 func foreign(server cloud.Server) error {
-	return reconciler.Stalled(pcapi.BlockedReason, 0, fmt.Errorf(
+	return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
 		"VM %s does not carry this object's owner labels, so it is not changed: set spec.deletionPolicy to Orphan to release this object, or find out who created it", server.ID))
 }

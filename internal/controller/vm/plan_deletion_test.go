@@ -21,7 +21,7 @@ func TestPlanDeletion(t *testing.T) {
 		{name: "cloud is deleting the server for long: wait is reported", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting))), later(quiet)), outcome: "waiting: Requested, again in 1m0s", message: "is deleting VM s1"},
 		{name: "get returned NotFound: released", vm: vm, obs: obsWith(everything, claimed, gone), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
 		{name: "cloud unavailable: absence must be confirmed", vm: vm, obs: obsWith(everything, claimed, unavailable), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
-		{name: "labels name another owner: not deleted", vm: vm, obs: obsWith(everything, withServer(serverWith()), notOwned), outcome: "stalled: Blocked", message: "set spec.deletionPolicy to Orphan"},
+		{name: "labels name another owner: not deleted", vm: vm, obs: obsWith(everything, withServer(serverWith()), notOwned), outcome: "stalled: Blocked, again in 1m0s", message: "set spec.deletionPolicy to Orphan"},
 		{name: "another VM records the server: released without deletion", vm: vm, obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled)), withRival), steps: []string{external.StepRelease}, outcome: "in sync"},
 		{name: "duplicate exists: deleted first", vm: vm, obs: obsWith(everything, withServer(serverWith()), func(s *observation) { s.Duplicates = []cloud.Server{serverWith(withID("s2"))} }), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
 		{name: "deletionPolicy Orphan: labels removed so that it does not count as an orphan", vm: kept, obs: obsWith(everything, withServer(serverWith())), steps: []string{stepUnlabel, external.StepRelease}, outcome: "in sync"},

@@ -387,7 +387,7 @@ func TestPlanExisting(t *testing.T) {
 		{name: "stopped and powerState On: updated", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "stopped and powerState Off: in sync", vm: vmWith(recorded, poweredOff), obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), outcome: "in sync"},
 		{name: "an older VM records the server: ambiguous", vm: vm, obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled, withCores(1))), withRival), outcome: "stalled: Ambiguous, again in 1m0s", message: "another VM object"},
-		{name: "labels name another owner and differs: blocked", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1))), notOwned), outcome: "stalled: Blocked", message: "does not carry this object's owner labels"},
+		{name: "labels name another owner and differs: blocked", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1))), notOwned), outcome: "stalled: Blocked, again in 1m0s", message: "does not carry this object's owner labels"},
 		{name: "labels name another owner, as the spec says: in sync", vm: vm, obs: obsWith(everything, withServer(serverWith()), notOwned), outcome: "in sync"},
 		{
 			name: "imported as ObserveOnly and now Managed: labelled", vm: vmWith(recorded, importing),
@@ -399,7 +399,7 @@ func TestPlanExisting(t *testing.T) {
 		},
 		{
 			name: "imported and labelled for another owner since: blocked", vm: vmWith(recorded, importing),
-			obs: obsWith(everything, withServer(serverWith(withCores(1))), notOwned), outcome: "stalled: Blocked", message: "does not carry this object's owner labels",
+			obs: obsWith(everything, withServer(serverWith(withCores(1))), notOwned), outcome: "stalled: Blocked, again in 1m0s", message: "does not carry this object's owner labels",
 		},
 	})
 }
