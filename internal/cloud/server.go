@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -90,6 +91,34 @@ type Server struct {
 // AlikeNames reports whether two names differ only in case, in their Unicode normal form, and in spaces around
 // them: a cloud may normalize names.
 func AlikeNames(a, b string) bool { return NormalName(a) == NormalName(b) }
+
+// shortestCut is the shortest length to which a cloud cuts names: that of NetBIOS.
+const shortestCut = 15
+
+// ChosenName reports whether a cloud may have made one name of the name that a create asked for: it has added a domain
+// or a prefix, cut it to 15 characters or more, or replaced characters that are neither letters nor digits.
+func ChosenName(chosen, asked string) bool {
+	chosen, asked = NormalName(chosen), NormalName(asked)
+	switch {
+	case chosen == asked:
+		return false
+	case strings.HasPrefix(chosen, asked+"."), plainName(chosen) != "" && plainName(chosen) == plainName(asked):
+		return true
+	case strings.HasSuffix(chosen, asked):
+		return strings.ContainsAny(chosen[len(chosen)-len(asked)-1:len(chosen)-len(asked)], "-_./")
+	}
+	return len(chosen) >= shortestCut && strings.HasPrefix(asked, chosen)
+}
+
+// plainName returns the letters and digits of a name, empty if there are none.
+func plainName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, name)
+}
 
 // NormalName returns the form that names which are alike have in common.
 func NormalName(name string) string {

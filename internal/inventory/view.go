@@ -107,6 +107,23 @@ func (i *Inventory) NamedAlike(name string) []cloud.Server {
 	return i.alike(name, func(s *listed) bool { return s.name != name })
 }
 
+// ChosenFrom returns the listed servers with a name that the cloud may have made of this one, oldest first; see
+// cloud.ChosenName. It compares the names of all servers.
+func (i *Inventory) ChosenFrom(name string) []cloud.Server {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.snapshot == nil {
+		return nil
+	}
+	var found []cloud.Server
+	for s := range i.snapshot.ids.all() {
+		if cloud.ChosenName(s.name, name) {
+			found = append(found, s.server())
+		}
+	}
+	return sorted(found)
+}
+
 // alike returns the listed servers with this name or one that is alike that want accepts,
 // oldest first.
 func (i *Inventory) alike(name string, want func(*listed) bool) []cloud.Server {

@@ -25,16 +25,15 @@ func (k *kind) doubtful(vm *pcapi.VM, obs *observation, answered cloud.Server, b
 }
 
 // confirm gets the server that an answer to a create names, if that may be about another
-// one. Without labels only the answer leads to the server. It is not forgotten if the cloud
-// does not show the server: a read may lag behind the create. A cloud that drops labels shows
-// none.
+// one. Without labels only the answer leads to the server, also on a cloud that drops them. It is
+// not forgotten if the cloud does not show the server: a read may lag behind the create.
 func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answered cloud.Server, before *inventory.Snapshot) (cloud.Server, error) {
 	labels := obs.Capabilities().Has(cloud.Labels)
 	if labels && labelledFor(vm, answered) {
 		return answered, nil
 	}
 	server, err := obs.View.Client.GetServer(ctx, answered.ID)
-	if err != nil && !labels && !obs.Inventory.Existed(before, answered) {
+	if err != nil && !obs.Inventory.Existed(before, answered) {
 		k.Tracker.CreatedUnconfirmed(vm.UID, answered.ID, cmp.Or(answered.Name, vm.Spec.VMName), k.Clock())
 	}
 	named := cloud.AlikeNames(server.Name, vm.Spec.VMName) && server.Labels[inventory.UIDLabel] == ""

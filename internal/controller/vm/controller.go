@@ -5,6 +5,7 @@
 //	index.go       the cache indexes of VMs
 //	lean.go        VMs as the cache holds them
 //	resource.go    the servers of the cloud, for internal/external
+//	names.go       servers with the name that a create asked for
 //	answer.go      whether the answer to a create is about what it made
 //	labels.go      owner labels, and those that the cloud does not keep
 //	relate.go      other VMs that have the name or the server

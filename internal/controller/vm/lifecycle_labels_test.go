@@ -195,3 +195,59 @@ func TestServerThatHasGotTheIDIsNotCalledOneWithoutItsLabels(t *testing.T) {
 		})
 	}
 }
+
+func TestCreateIsNotRepeatedOnACloudThatDropsLabelsAndWhoseReadsLag(t *testing.T) {
+	for _, caps := range []cloud.Capabilities{profiles["labels alone"], profiles["labels and names"], profiles["a key and labels"]} {
+		h := newHarness(t, caps, vmWith())
+		h.cloud.Alter(unlabelled)
+		h.hideReads(errNotFound)
+		h.mustReconcile()
+		h.showReads()
+		for range 4 {
+			h.later(settleTime + time.Second)
+			h.mustReconcile()
+		}
+		h.wantServers("s1")
+		h.wantCondition(pcapi.ReadyCondition, "False LabelsMissing")
+		h.remove()
+		for range 3 {
+			h.later(settleTime)
+			h.mustReconcileIfExists()
+		}
+		h.wantServers("s1")
+		h.wantCondition(pcapi.DeletingCondition, "True Blocked")
+	}
+}
+
+func TestServerOfAnAnswerWithoutLabelsIsNotDeletedUnderAnUnrecordedID(t *testing.T) {
+	h := newHarness(t, profiles["labels alone"], vmWith())
+	h.cloud.Alter(unlabelled)
+	h.hideReads(errNotFound)
+	h.mustReconcile()
+	h.showReads()
+	h.remove()
+	for range 3 {
+		h.later(settleTime)
+		h.mustReconcileIfExists()
+	}
+	h.wantServers("s1")
+	h.wantCondition(pcapi.DeletingCondition, "True Blocked", "VM s1")
+}
+
+// The process is killed before the status has the check of the name.
+func TestCreateOnACloudThatDropsLabelsIsNotReleasedAfterARestart(t *testing.T) {
+	h := newHarness(t, everything, vmWith())
+	h.cloud.Alter(unlabelled)
+	h.refuse["status"] = []error{errAPIAway}
+	_, _ = h.reconcile()
+	h.wantServers("s1")
+	h.remove()
+	h.start()
+	h.connect()
+	for range 3 {
+		h.later(settleTime)
+		h.mustReconcileIfExists()
+	}
+	h.wantServers("s1")
+	h.wantCondition(pcapi.DeletingCondition, "True Blocked", `"web"`)
+}

@@ -120,3 +120,66 @@ func TestServerIsAdoptedUnderTheNameThatTheCloudChose(t *testing.T) {
 		})
 	}
 }
+
+// Where neither a key nor labels lead to the server, the name that the cloud chose may.
+func TestLostCreateUnderANameThatTheCloudChoseIsNotRepeated(t *testing.T) {
+	for name, tc := range chosenNames {
+		for profile, want := range map[string]struct {
+			caps  cloud.Capabilities
+			alike bool // names that are alike prove the owner
+		}{
+			"unique names of the operator": {uniqueNamesOnly, true},
+			"unique names":                 {without(cloud.Idempotency, cloud.Labels, cloud.ExclusiveNames), false},
+			"no proofs":                    {withoutProofs, false},
+		} {
+			created, blocked := "False Ambiguous", true
+			if want.alike && cloud.AlikeNames(tc.asked, tc.given) {
+				created, blocked = "True Adopted", false
+			}
+			t.Run(name+", "+profile, func(t *testing.T) {
+				h := newHarness(t, want.caps, vmWith(asking(tc.asked)))
+				h.give(tc.given)
+				h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+				for range 5 {
+					h.mustReconcile()
+					h.later(settleTime + time.Second)
+				}
+				h.mustReconcile()
+				h.wantServers("s1")
+				h.wantCondition(pcapi.CreatedCondition, created)
+
+				h.remove()
+				for range 3 {
+					h.later(settleTime + time.Second)
+					h.mustReconcileIfExists()
+				}
+				if blocked {
+					h.wantServers("s1")
+					h.wantCondition(pcapi.DeletingCondition, "True Blocked")
+					return
+				}
+				h.wantServers()
+				h.wantGone()
+			})
+		}
+	}
+}
+
+func TestServersOfOtherNamesOrThatAreOlderDoNotPreventASecondCreate(t *testing.T) {
+	for _, s := range []cloud.Server{
+		{ID: "x1", Name: "web.example.com", State: cloud.StateActive, CreatedAt: startTime.Add(-time.Hour)},
+		{ID: "x1", Name: "web2", State: cloud.StateActive, CreatedAt: startTime.Add(time.Hour)},
+		{ID: "x1", Name: "we", State: cloud.StateActive, CreatedAt: startTime.Add(time.Hour)},
+	} {
+		t.Run(s.Name, func(t *testing.T) {
+			h := newHarness(t, withoutProofs, vmWith())
+			h.cloud.AddServers(s)
+			h.cloud.Fail(cloudfake.CreateServer, errReset, false)
+			for range 3 {
+				h.mustReconcile()
+				h.later(settleTime + time.Second)
+			}
+			h.wantCondition(pcapi.CreatedCondition, "True Created")
+		})
+	}
+}

@@ -126,6 +126,9 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 	obs.Candidates = obs.Inventory.Owned(string(vm.UID), k.cluster)
 	if created, ok := k.created(vm, obs); ok && len(obs.Candidates) == 0 {
 		obs.Candidates = []cloud.Server{created}
+		if obs.Capabilities().Has(cloud.Labels) && !labelledFor(vm, created) && !vm.DeletionTimestamp.IsZero() {
+			return nil // without labels, the answer to the create is not enough to delete it
+		}
 	}
 	if len(obs.Candidates) > 0 {
 		obs.Proof = external.OwnerProof
@@ -158,58 +161,6 @@ func (k *kind) created(vm *pcapi.VM, obs *observation) (cloud.Server, bool) {
 		return cloud.Server{}, false
 	}
 	return server, known
-}
-
-// lookByName searches the inventory by the claimed name. A server whose name is only
-// alike is that of the claim if the cloud compares names so: if the name is taken,
-// though no server has it.
-func (k *kind) lookByName(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	if obs.ClaimProved && nameProves(obs.Capabilities()) {
-		obs.Proof = external.NameProof
-	}
-	if obs.Candidates = obs.Inventory.Named(obs.Claimed); len(obs.Candidates) > 0 {
-		dropPredecessors(vm, obs)
-		return nil
-	}
-	alike := obs.Inventory.NamedAlike(obs.Claimed)
-	switch {
-	case len(alike) == 0:
-		return nil
-	case obs.Proof == external.NoProof:
-		obs.Candidates = alike
-		return nil
-	case obs.SettleTimeLeft > 0 || !obs.Available(): // a server with the name itself may show yet
-		return nil
-	}
-	err := obs.View.Client.CheckName(ctx, cloud.Name{Name: obs.Claimed})
-	switch {
-	case err == nil:
-		obs.Proof = external.NoProof
-	case !cloud.Is(err, cloud.Taken):
-		return err
-	}
-	obs.Candidates = alike
-	return nil
-}
-
-// dropPredecessors drops candidates that may have had the name before the claim: a
-// listing may still show a server that is deleted. Until the settle time has passed,
-// only one that was created after the VM object counts.
-func dropPredecessors(vm *pcapi.VM, obs *observation) {
-	if obs.Proof == external.NoProof || !vm.DeletionTimestamp.IsZero() && obs.SettleTimeLeft == 0 {
-		return
-	}
-	obs.Candidates = slices.DeleteFunc(obs.Candidates, func(s cloud.Server) bool {
-		dying := s.State == cloud.StateDeleting && vm.DeletionTimestamp.IsZero()
-		return dying || (obs.SettleTimeLeft > 0 && s.CreatedAt.Before(vm.CreationTimestamp.Time))
-	})
-}
-
-// nameProves reports whether a server with a claimed name is that of the claim: no
-// second one can exist, and nobody else creates one. Where names are unique per folder
-// they prove nothing: the claim does not hold the folder, which can be edited.
-func nameProves(caps cloud.Capabilities) bool {
-	return caps.Has(cloud.UniqueNames) && caps.Has(cloud.ExclusiveNames) && !caps.Has(cloud.FolderNames)
 }
 
 // attribute sets the server of the VM, and which object owns it as far as the
