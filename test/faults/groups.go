@@ -89,7 +89,7 @@ func (w *world) groupReached() error {
 	if to == nil {
 		return nil
 	}
-	members := w.recorder.members()
+	members := slices.DeleteFunc(w.recorder.members(), w.losesServer)
 	if len(members) != to.size {
 		return fmt.Errorf("the group has %d members, not %d", len(members), to.size)
 	}

@@ -58,7 +58,7 @@ func (w *world) reached() error {
 		well := false
 		switch goal {
 		case gone, released:
-			well = vm == nil
+			well = vm == nil || w.losesServer(vm)
 		case runs:
 			well = w.has(vm)
 		case refused:
@@ -93,6 +93,14 @@ func (w *world) reached() error {
 		return err
 	}
 	return w.networksReached()
+}
+
+// losesServer reports whether a VM waits for a person because its server is gone and a stranger has the id.
+func (w *world) losesServer(vm *pcapi.VM) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, isStrangers := w.foreign[vm.Status.VMID]
+	return w.givenToStranger(vm.Status.Conditions, isStrangers)
 }
 
 // has reports whether a VM has its server and its finalizer.
@@ -207,7 +215,8 @@ func (w *world) serverViolations() []string {
 		have := alive[name]
 		delete(alive, name)
 		want := 1
-		if goal == gone || goal == refused || goal == goneOrUndecided && w.recorder.vm(name) == nil {
+		vm := w.recorder.vm(name)
+		if goal == gone || goal == refused || vm != nil && w.losesServer(vm) || goal == goneOrUndecided && vm == nil {
 			want = 0
 		}
 		if goal == goneOrUndecided && (w.profile.sharedNames || w.profile.recycles) && len(have) == 0 {

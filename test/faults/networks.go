@@ -159,12 +159,17 @@ func (w *world) observeNetwork(event watch.Event) {
 
 // networksReached returns what is missing for the goals of Networks; nil if nothing.
 func (w *world) networksReached() error {
+	awaits := false // the end of a VM on it
+	for name := range w.goals {
+		on := w.recorder.vm(name)
+		awaits = awaits || on != nil && w.losesServer(on)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, goal := range w.networks.goals {
 		object := w.networks.latest[name]
 		switch {
-		case goal == gone && object == nil:
+		case goal == gone && (object == nil || awaits || w.givenToStranger(object.Status.Conditions, w.networks.foreign[object.Status.NetworkID].ID != "")):
 		case goal == runs && object != nil && networkReady(object):
 		case object == nil:
 			return fmt.Errorf("there is no Network %s", name)
@@ -202,13 +207,20 @@ func (w *world) networkViolations() []string {
 			wrong = append(wrong, fmt.Sprintf("%d networks of %s were alive at once", most[name], name))
 		}
 	}
-	want := map[string]mockcloud.Network{}
+	want, waiting := map[string]mockcloud.Network{}, 0
 	maps.Copy(want, w.networks.foreign)
 	have := map[string]mockcloud.Network{}
 	for _, n := range w.mock.Networks() {
 		have[n.ID] = n
 		for name, object := range w.networks.latest {
-			if object.Status.NetworkID == n.ID && w.networks.goals[name] == runs {
+			_, isForeign := w.networks.foreign[n.ID]
+			if object == nil || object.Status.NetworkID != n.ID || isForeign {
+				continue
+			}
+			if w.networks.goals[name] == gone { // it waits for a VM, see networksReached
+				want[n.ID] = n
+				waiting++
+			} else {
 				want[n.ID] = mockcloud.Network{
 					ID: n.ID, Name: n.Name, CIDR: object.Spec.CIDR, Gateway: object.Spec.Gateway, CreatedAt: n.CreatedAt, UpdatedAt: n.UpdatedAt,
 				}
@@ -221,7 +233,7 @@ func (w *world) networkViolations() []string {
 			running++
 		}
 	}
-	if len(want) != len(w.networks.foreign)+running {
+	if len(want) != len(w.networks.foreign)+running+waiting {
 		wrong = append(wrong, "a network on record is not in the cloud")
 	}
 	if diff := gocmp.Diff(want, have); diff != "" {
