@@ -152,8 +152,12 @@ func (l *Lifecycle[T, R, S]) askIfUnknown(ctx context.Context, obj T, obs S, id 
 func (l *Lifecycle[T, R, S]) operation(obj T, record Record) Operation {
 	recorded := record.Operation
 	recorded.Recorded = recorded.ID != ""
+	ended := l.Tracker.HasEnded(obj.GetUID(), recorded.ID)
 	began, ok := l.Tracker.Operation(obj.GetUID())
-	if !ok {
+	switch {
+	case !ok && ended:
+		return Operation{}
+	case !ok:
 		return recorded
 	}
 	began.Recorded = began.ID == recorded.ID

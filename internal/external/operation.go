@@ -96,9 +96,18 @@ func (l *Lifecycle[T, R, S]) observeOperation(ctx context.Context, obj T, obs S,
 	case ended.Kind != OperationUpdate: // a change counts once the resource shows it
 		l.Backoff.Forget(obj.GetUID())
 	}
-	l.Tracker.Ended(obj.GetUID())
-	o.Operation = Operation{}
+	l.ended(obj, o, ended)
 	return nil
+}
+
+// ended drops an operation. The status may still show it, which may have been written by an earlier process.
+func (l *Lifecycle[T, R, S]) ended(obj T, o *Observation[R], operation Operation) {
+	recorded := ""
+	if operation.Recorded {
+		recorded = operation.ID
+	}
+	l.Tracker.Ended(obj.GetUID(), recorded)
+	o.Operation = Operation{}
 }
 
 // forgotten falls back to what is done without operations: the outcome of a create
@@ -107,8 +116,7 @@ func (l *Lifecycle[T, R, S]) forgotten(obj T, o *Observation[R]) {
 	if o.Operation.Kind == OperationCreate {
 		l.Tracker.Unknown(obj.GetUID(), o.Now)
 	}
-	l.Tracker.Ended(obj.GetUID())
-	o.Operation = Operation{}
+	l.ended(obj, o, o.Operation)
 }
 
 // observeEffect reads the resource after an operation.

@@ -57,6 +57,8 @@ type record struct {
 	shutdown time.Time
 	// operation is what the cloud works on; empty for nothing.
 	operation Operation
+	// ended is the id of the operation that the status showed when it ended; empty for none.
+	ended string
 	// change is the last change of the resource that was sent, and changed is when it
 	// was answered.
 	change  string
@@ -187,13 +189,26 @@ func (t *Tracker) Began(uid types.UID, operation Operation) {
 	t.update(uid, func(r *record) { r.operation = operation })
 }
 
-// Ended drops the operation of the object.
-func (t *Tracker) Ended(uid types.UID) {
+// Ended drops the operation of the object. recorded is its id if the status shows it, empty if not.
+func (t *Tracker) Ended(uid types.UID, recorded string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.records[uid]
-	r.operation = Operation{}
+	r.operation, r.ended = Operation{}, recorded
 	t.keep(uid, r)
+}
+
+// HasEnded reports whether the operation that the status shows has ended. It forgets the one that the
+// status does not show any more.
+func (t *Tracker) HasEnded(uid types.UID, recorded string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.records[uid]
+	if r.ended != recorded {
+		r.ended = ""
+		t.keep(uid, r)
+	}
+	return r.ended != ""
 }
 
 // Operation returns the operation of the object that this process began last and that

@@ -176,9 +176,25 @@ func TestOperationIsKeptUntilItEnds(t *testing.T) {
 	if got, ok := c.Operation("a"); !ok || got != began {
 		t.Errorf("after the id was recorded: %+v, %v; want %+v", got, ok, began)
 	}
-	c.Ended("a")
+	c.Ended("a", "")
 	if _, ok := c.Operation("a"); ok || c.Len() != 0 {
 		t.Errorf("after it ended: known %v, %d records; want neither", ok, c.Len())
+	}
+}
+
+func TestOperationThatEndedIsKnownAsLongAsTheStatusShowsIt(t *testing.T) {
+	c := NewTracker()
+	c.Ended("a", "op")
+	for _, recorded := range []string{"op", "op"} {
+		if !c.HasEnded("a", recorded) {
+			t.Errorf("the operation %q that ended is not known as ended", recorded)
+		}
+	}
+	if c.HasEnded("a", "op2") || c.HasEnded("a", "op") || c.Len() != 0 {
+		t.Errorf("after the status shows another operation, that one counts as ended, or the first one is still known: %d records", c.Len())
+	}
+	if c.HasEnded("a", "") {
+		t.Error("no operation counts as one that ended")
 	}
 }
 

@@ -647,3 +647,37 @@ func TestServerThatAnOperationMadeAndThatHasOtherLabelsIsNotUsed(t *testing.T) {
 		})
 	}
 }
+
+// The status still shows the operation of the create, which an earlier process wrote.
+func TestOperationOfACreateThatEndedDoesNotPostponeTheReleaseOfItsVM(t *testing.T) {
+	ends := map[string]func(*harness){
+		"its server is gone": func(h *harness) { h.cloud.RemoveServers("s1") },
+		"its server is that of another VM": func(h *harness) {
+			h.cloud.ModifyServer("s1", func(s *cloud.Server) {
+				s.Labels = map[string]string{inventory.UIDLabel: "uid-b", inventory.ClusterLabel: "cluster"}
+			})
+		},
+		"the cloud has forgotten it": func(h *harness) { h.cloud.RemoveServers("s1"); h.cloud.ForgetOperations() },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, operating, vmWith())
+			h.mustReconcile()
+			h.advance(2 * time.Second)
+			h.mustReconcile()
+			h.wantOperation(pcapi.VMOperationCreate, 2*time.Second)
+			h.cloud.FinishOperations()
+			end(h)
+			h.remove()
+			h.start()
+			h.connect()
+			before := h.cloud.Sent(cloudfake.GetOperation)
+			for range 2 * settleTime / pollInterval {
+				h.later(pollInterval)
+				h.mustReconcileIfExists()
+			}
+			h.wantGone()
+			equal(t, "reads of the operation", 1, h.cloud.Sent(cloudfake.GetOperation)-before)
+		})
+	}
+}
