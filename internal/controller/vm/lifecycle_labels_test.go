@@ -251,3 +251,23 @@ func TestCreateOnACloudThatDropsLabelsIsNotReleasedAfterARestart(t *testing.T) {
 	h.wantServers("s1")
 	h.wantCondition(pcapi.DeletingCondition, "True Blocked", `"web"`)
 }
+
+func TestClaimIsKeptAfterARestartOnACloudThatDropsLabels(t *testing.T) {
+	for name, want := range map[string]string{"all capabilities": "Ambiguous", "labels and names": "Taken"} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, withLabels[name], vmWith())
+			h.cloud.Alter(unlabelled)
+			h.refuse["status"] = []error{errAPIAway}
+			_, _ = h.reconcile()
+			h.start()
+			h.connect()
+			for range 3 {
+				h.mustReconcile()
+				h.later(settleTime)
+			}
+			h.wantServers("s1")
+			h.wantClaim("web")
+			h.wantCondition(pcapi.ReadyCondition, "False "+want)
+		})
+	}
+}

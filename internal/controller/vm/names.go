@@ -25,7 +25,7 @@ func (k *kind) lookByName(ctx context.Context, vm *pcapi.VM, obs *observation) e
 	case len(alike)+len(chosen) == 0:
 		return nil
 	case obs.Proof == external.NoProof:
-		obs.Candidates = append(alike, chosen...)
+		obs.Candidates = slices.Concat(alike, chosen)
 		return nil
 	case obs.SettleTimeLeft > 0 || !obs.Available(): // a server with the name itself may show yet
 		return nil

@@ -30,6 +30,7 @@ func claimStored(obs *observation) bool {
 // have been created with it, where idempotency keys and labels make a claim worth nothing.
 func unchecked(vm *pcapi.VM, obs *observation) bool {
 	caps, sent := obs.Capabilities(), obs.Operation.ID != "" || obs.Fault != nil
+	sent = sent || vm.Annotations[pcapi.ClaimedUIDAnnotation] == string(vm.UID)
 	created := caps == nil || caps.Has(cloud.Idempotency) && caps.Has(cloud.Labels)
 	return created && !sent && !meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.NameCheckedCondition)
 }

@@ -38,7 +38,6 @@ func (k *kind) stepCheckName() step {
 // was clearly refused: the cloud may have given the server another name, or other labels.
 func (k *kind) ConfirmNothing(vm *pcapi.VM, obs *observation) []step {
 	sent := !k.Tracker.UnknownSince(vm.UID, time.Time{}).IsZero() // by this process, whatever the status says
-	sent = sent || vm.Annotations[pcapi.ClaimedUIDAnnotation] == string(vm.UID)
 	unsent := !claimStored(obs) || unchecked(vm, obs) && !sent || k.Tracker.UnknownSince(vm.UID, obs.ClaimedAt).IsZero()
 	if unsent || refusedEarlier(vm, obs) || obs.rival != nil || !obs.Capabilities().Has(cloud.UniqueNames) {
 		return nil
