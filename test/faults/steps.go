@@ -95,10 +95,13 @@ func edit(name, patch string) step {
 func rename(name, to string) step {
 	return func(ctx context.Context, w *world) error {
 		err := edit(name, fmt.Sprintf(`{"spec":{"vmname":%q}}`, to))(ctx, w)
-		switch {
-		case apierrors.IsInvalid(err) && w.recorder.vm(name).Status.VMID != "":
-			return nil
-		case err != nil:
+		if apierrors.IsInvalid(err) { // the recorder may not have observed the id yet
+			object := w.object(name)
+			if e := w.env.client.Get(ctx, client.ObjectKeyFromObject(object), object); e != nil || object.Status.VMID != "" {
+				return e
+			}
+		}
+		if err != nil {
 			return err
 		}
 		w.expect(name, readyOrUndecided)
