@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -95,19 +96,23 @@ func AlikeNames(a, b string) bool { return NormalName(a) == NormalName(b) }
 // shortestCut is the shortest length to which a cloud cuts names: that of NetBIOS.
 const shortestCut = 15
 
-// ChosenName reports whether a cloud may have made one name of the name that a create asked for: it has added a domain
-// or a prefix, cut it to 15 characters or more, or replaced characters that are neither letters nor digits.
-func ChosenName(chosen, asked string) bool {
-	chosen, asked = NormalName(chosen), NormalName(asked)
-	switch {
-	case chosen == asked:
-		return false
-	case strings.HasPrefix(chosen, asked+"."), plainName(chosen) != "" && plainName(chosen) == plainName(asked):
-		return true
-	case strings.HasSuffix(chosen, asked):
-		return strings.ContainsAny(chosen[len(chosen)-len(asked)-1:len(chosen)-len(asked)], "-_./")
+// ChosenFrom returns a function that reports whether a cloud may have made a name of the name that a create asked for: it
+// has added a domain or a prefix, cut it to 15 characters or more, or replaced characters that are neither letters nor digits.
+func ChosenFrom(asked string) func(name string) bool {
+	asked = NormalName(asked)
+	qualified, plain := asked+".", plainName(asked)
+	return func(name string) bool {
+		name = NormalName(name)
+		switch {
+		case name == asked:
+			return false
+		case strings.HasPrefix(name, qualified), plain != "" && plainName(name) == plain:
+			return true
+		case strings.HasSuffix(name, asked):
+			return strings.ContainsAny(name[len(name)-len(asked)-1:len(name)-len(asked)], "-_./")
+		}
+		return strings.HasPrefix(asked, name) && utf8.RuneCountInString(name) >= shortestCut
 	}
-	return len(chosen) >= shortestCut && strings.HasPrefix(asked, chosen)
 }
 
 // plainName returns the letters and digits of a name, empty if there are none.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestChosenName(t *testing.T) {
+func TestChosenFrom(t *testing.T) {
 	long := "frontend-of-the-shop"
 	tests := []struct {
 		chosen, asked string
@@ -18,8 +18,8 @@ func TestChosenName(t *testing.T) {
 		{"web", "web", false}, {"WEB", "web", false}, {"web2", "web", false}, {"web", "web2", false}, {"", "web", false}, {"-", "--", false},
 	}
 	for _, tc := range tests {
-		if got := ChosenName(tc.chosen, tc.asked); got != tc.want {
-			t.Errorf("ChosenName(%q, %q) is %t, want %t", tc.chosen, tc.asked, got, tc.want)
+		if got := ChosenFrom(tc.asked)(tc.chosen); got != tc.want {
+			t.Errorf("%q may be made of %q: %t, want %t", tc.chosen, tc.asked, got, tc.want)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (r Record) id() string {
 
 // Identity is what the lifecycle needs to know of a resource.
 type Identity struct {
-	ID string
+	ID, Name string
 	// State is cloud.StateActive for resources that have no states.
 	State cloud.State
 	// Fault is why it is in cloud.StateError, for users; empty where the cloud does not say.

@@ -123,8 +123,8 @@ type Observed[R any] interface {
 // External returns o, for the kinds that embed it.
 func (o *Observation[R]) External() *Observation[R] { return o }
 
-// markGone records that the resource is proved to be gone.
-func (o *Observation[R]) markGone() { o.Resource, o.Absent, o.Gone = nil, true, true }
+// MarkGone records that the resource is proved to be gone.
+func (o *Observation[R]) MarkGone() { o.Resource, o.Absent, o.Gone = nil, true, true }
 
 // Capabilities returns what the cloud can do.
 func (o *Observation[R]) Capabilities() cloud.Capabilities { return o.View.Capabilities }

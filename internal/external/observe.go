@@ -113,7 +113,7 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 		l.Tracker.Listed(obj.GetUID(), o.ListedAt)
 	}
 	if o.Resource != nil && l.reused(obj, obs, *o.Resource) {
-		o.markGone()
+		o.MarkGone()
 	}
 	return l.askIfUnknown(ctx, obj, obs, id, record)
 }
@@ -234,7 +234,7 @@ func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, r
 		return l.lookFailed(obj, o, err)
 	default:
 		l.read(obj, obs, r)
-		if !l.OnDemand && o.Resource != nil && l.kind.Identify(r).State != cloud.StateDeleting && o.isUnlisted(record) {
+		if !l.OnDemand && !l.removed(obj) && o.Resource != nil && l.kind.Identify(r).State != cloud.StateDeleting && o.isUnlisted(record) {
 			o.Inventory.RecordUnlisted(id)
 		}
 	}
@@ -297,7 +297,7 @@ func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) 
 func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
 	switch {
 	case l.reused(obj, obs, r):
-		obs.External().markGone()
+		obs.External().MarkGone()
 		return
 	case deleted(obj) && l.kind.Owns(obj, obs, r):
 		l.Tracker.Read(obj.GetUID(), l.kind.Identify(r).State == cloud.StateDeleting)

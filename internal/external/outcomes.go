@@ -336,15 +336,24 @@ func (l *Lifecycle[T, R, S]) deleting(id string) string {
 	return "the cloud is deleting " + l.Noun + " " + id
 }
 
-// names lists resources of one name for a message.
+// names lists resources for a message, of one name or of names that are made of it.
 func (l *Lifecycle[T, R, S]) names(found []R, name string) string {
 	const most = 5
-	var ids []string
-	for _, r := range found {
-		ids = append(ids, l.kind.Identify(r).ID)
+	var ids, named []string
+	chosen := false
+	for _, r := range found[:min(len(found), most)] {
+		identity := l.kind.Identify(r)
+		ids, named = append(ids, identity.ID), append(named, fmt.Sprintf("%s named %q", identity.ID, identity.Name))
+		chosen = chosen || !cloud.AlikeNames(identity.Name, name)
 	}
-	if len(ids) > most {
-		return fmt.Sprintf("%d %ss named %q (%s, …)", len(ids), l.Noun, name, strings.Join(ids[:most], ", "))
+	text := strings.Join(ids, ", ")
+	switch {
+	case chosen && len(found) > most:
+		return fmt.Sprintf("%d %ss (%s, …)", len(found), l.Noun, strings.Join(named, ", "))
+	case chosen:
+		return fmt.Sprintf("%s %s", l.Noun, strings.Join(named, ", "))
+	case len(found) > most:
+		return fmt.Sprintf("%d %ss named %q (%s, …)", len(found), l.Noun, name, text)
 	}
-	return fmt.Sprintf("%s %s named %q", l.Noun, strings.Join(ids, ", "), name)
+	return fmt.Sprintf("%s %s named %q", l.Noun, text, name)
 }

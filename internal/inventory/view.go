@@ -108,16 +108,16 @@ func (i *Inventory) NamedAlike(name string) []cloud.Server {
 }
 
 // ChosenFrom returns the listed servers with a name that the cloud may have made of this one, oldest first; see
-// cloud.ChosenName. It compares the names of all servers.
+// cloud.ChosenFrom. It compares the names of all servers.
 func (i *Inventory) ChosenFrom(name string) []cloud.Server {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	if i.snapshot == nil {
+	snapshot := i.View().Snapshot
+	if snapshot == nil {
 		return nil
 	}
 	var found []cloud.Server
-	for s := range i.snapshot.ids.all() {
-		if cloud.ChosenName(s.name, name) {
+	chosen := cloud.ChosenFrom(name)
+	for s := range snapshot.ids.all() {
+		if chosen(s.name) {
 			found = append(found, s.server())
 		}
 	}

@@ -194,7 +194,10 @@ func (t *Tracker) Ended(uid types.UID, recorded string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.records[uid]
-	r.operation, r.ended = Operation{}, recorded
+	r.operation = Operation{}
+	if recorded != "" {
+		r.ended = recorded
+	}
 	t.keep(uid, r)
 }
 

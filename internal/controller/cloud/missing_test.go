@@ -61,19 +61,26 @@ func (w *world) answer(err error) {
 	}
 }
 
-// deleteVM deletes a VM, which these finalizers keep.
-func (w *world) deleteVM(name string, finalizers ...string) {
+// editVM changes a VM, and returns it.
+func (w *world) editVM(name string, change func(*pcapi.VM)) *pcapi.VM {
 	w.t.Helper()
 	object := &pcapi.VM{}
 	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, object)
 	if err == nil {
-		object.SetFinalizers(finalizers)
+		change(object)
 		err = w.client.Update(w.t.Context(), object)
 	}
-	if err == nil {
-		err = w.client.Delete(w.t.Context(), object)
-	}
 	if err != nil {
+		w.t.Fatalf("edit the VM %s: %v", name, err)
+	}
+	return object
+}
+
+// deleteVM deletes a VM, which these finalizers keep.
+func (w *world) deleteVM(name string, finalizers ...string) {
+	w.t.Helper()
+	object := w.editVM(name, func(vm *pcapi.VM) { vm.SetFinalizers(finalizers) })
+	if err := w.client.Delete(w.t.Context(), object); err != nil {
 		w.t.Fatalf("delete the VM %s: %v", name, err)
 	}
 }
@@ -155,11 +162,14 @@ func TestListingIsIncompleteIfItLacksAServerThatTheCloudReturnedToAVM(t *testing
 		change func(*world)
 		want   bool
 	}{
-		"the cloud still returns it":                  {func(*world) {}, true},
-		"something answers 404 to its reads":          {func(w *world) { w.reads["v01"] = errBare404 }, true},
-		"the cloud says that it does not exist":       {func(w *world) { w.reads["v01"] = &cloud.Error{Kind: cloud.NotFound, Op: "get server"} }, false},
-		"the server was moved":                        {func(w *world) { w.reads["v01"] = errMoved }, false},
-		"the listing has it again":                    {func(w *world) { w.cloud.Show() }, false},
+		"the cloud still returns it":            {func(*world) {}, true},
+		"something answers 404 to its reads":    {func(w *world) { w.reads["v01"] = errBare404 }, true},
+		"the cloud says that it does not exist": {func(w *world) { w.reads["v01"] = &cloud.Error{Kind: cloud.NotFound, Op: "get server"} }, false},
+		"the server was moved":                  {func(w *world) { w.reads["v01"] = errMoved }, false},
+		"the listing has it again":              {func(w *world) { w.cloud.Show() }, false},
+		"its VM only observes it": {func(w *world) {
+			w.editVM("v01", func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly })
+		}, false},
 		"no VM has it any more":                       {func(w *world) { w.deleteVM("v01") }, false},
 		"its VM is being deleted, and has finalizers": {func(w *world) { w.deleteVM("v01", pcapi.VMFinalizer) }, true},
 	}

@@ -130,14 +130,14 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 	obs.fresh.Incomplete = len(obs.incomplete) > 0
 }
 
-// unlistedServers returns the servers of VMs that are not Lost which the listing lacks, and those of them
+// unlistedServers returns the managed servers of VMs that are not Lost which the listing lacks, and those of them
 // whose VMs are being deleted.
 func unlistedServers(c *pcapi.Cloud, listing *inventory.Snapshot, vms []pcapi.VM) (unlisted map[string]bool, deleting []string) {
 	unlisted = map[string]bool{}
 	for i := range vms {
 		id := recordedID(c, &vms[i])
-		if id == "" || listing.Has(id) || vms[i].Status.State == pcapi.VMStateLost {
-			continue
+		if id == "" || listing.Has(id) || vms[i].Status.State == pcapi.VMStateLost || vms[i].Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly {
+			continue // a server that is only observed may be where the listing shows none
 		}
 		unlisted[id] = true
 		if !vms[i].DeletionTimestamp.IsZero() {
@@ -242,13 +242,17 @@ func returnsListed(ctx context.Context, obs *observation) bool {
 
 // readUnlisted reads servers that the cloud returned to a VM although the listing before lacked them,
 // and returns those that this listing lacks as well, unless the cloud itself says now that they do not
-// exist: the read before may have lagged behind their deletion.
+// exist: the read before may have lagged behind their deletion. While the brake is on, and of what a watch
+// reports, nothing is read.
 func (k *kind) readUnlisted(ctx context.Context, c *pcapi.Cloud, obs *observation, unlisted map[string]bool) (existing []string) {
+	if obs.brake || obs.held || c.Status.BrakedSnapshot != "" || !obs.reportedAt.IsZero() {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
 	missing := k.memoryOf(c).missing
 	for _, id := range obs.inv.TakeUnlisted() {
-		if _, known := missing[id]; known || !unlisted[id] || len(missing)+len(existing) >= maxSample {
+		if _, known := missing[id]; known || !unlisted[id] || len(missing)+len(existing) >= maxSample || ctx.Err() != nil {
 			continue
 		}
 		if _, err := obs.lister.GetServer(ctx, id); !cloud.Is(err, cloud.NotFound, cloud.Displaced) {

@@ -60,7 +60,7 @@ func chosenFrom(name, asked string) bool {
 }
 
 func (k *kind) Identify(n cloud.Network) external.Identity {
-	return external.Identity{ID: n.ID, State: cloud.StateActive, CreatedAt: n.CreatedAt}
+	return external.Identity{ID: n.ID, Name: n.Name, State: cloud.StateActive, CreatedAt: n.CreatedAt}
 }
 
 // Owns reports whether a network has the name of the object.

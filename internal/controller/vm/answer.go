@@ -33,7 +33,8 @@ func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answ
 		return answered, nil
 	}
 	server, err := obs.View.Client.GetServer(ctx, answered.ID)
-	if err != nil && !obs.Inventory.Existed(before, answered) {
+	plain := cloud.AlikeNames(answered.Name, vm.Spec.VMName) && answered.Labels[inventory.UIDLabel] == ""
+	if err != nil && (plain || !labels) && !obs.Inventory.Existed(before, answered) {
 		k.Tracker.CreatedUnconfirmed(vm.UID, answered.ID, cmp.Or(answered.Name, vm.Spec.VMName), k.Clock())
 	}
 	named := cloud.AlikeNames(server.Name, vm.Spec.VMName) && server.Labels[inventory.UIDLabel] == ""

@@ -141,3 +141,20 @@ func TestReadOfAServerThatTheListingLacksIsRecordedAsUnlisted(t *testing.T) {
 		})
 	}
 }
+
+func TestReadAfterTheDeletionWasSentIsNotRecordedAsUnlisted(t *testing.T) {
+	h := newHarness(t, everything, vmWith())
+	h.mustReconcile()
+	h.later(settleTime + time.Minute)
+	h.mustReconcile()
+	h.remove()
+	h.cloud.SetSlow(true)
+	h.cloud.Alter(func(s *cloud.Server) { s.State = cloud.StateActive }) // reads lag behind the deletion
+	h.mustReconcile()
+	h.cloud.Hide("s1")
+	for range 3 {
+		h.later(time.Minute)
+		h.mustReconcileIfExists()
+	}
+	equal(t, "unlisted", 0, len(h.inv.TakeUnlisted()))
+}

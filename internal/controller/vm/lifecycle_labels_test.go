@@ -271,3 +271,25 @@ func TestClaimIsKeptAfterARestartOnACloudThatDropsLabels(t *testing.T) {
 		})
 	}
 }
+
+// The cloud answers the create with the server of another VM, and reads lag.
+func TestServerOfAnotherOwnerInAnUnconfirmedAnswerIsNotAdopted(t *testing.T) {
+	for name, labels := range map[string]map[string]string{"of another owner": {inventory.UIDLabel: "uid-b", inventory.ClusterLabel: "cluster"}, "without labels": nil} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, profiles["labels alone"], vmWith())
+			h.cloud.AddServers(cloud.Server{ID: "x1", Name: "of-b", State: cloud.StateActive, CPU: 2, Labels: labels, CreatedAt: startTime.Add(time.Hour)})
+			h.cloud.Hide("x1")
+			h.cloud.AnswerCreateWith("x1")
+			h.cloud.FailAlways(cloudfake.GetServer, errNotFound, false)
+			h.mustReconcile()
+			h.showReads()
+			for range 4 {
+				h.later(settleTime + time.Second)
+				h.mustReconcile()
+			}
+			if id := h.vm().Status.VMID; id == "x1" {
+				t.Error("the VM has the server of another owner")
+			}
+		})
+	}
+}

@@ -121,6 +121,23 @@ func TestServerIsAdoptedUnderTheNameThatTheCloudChose(t *testing.T) {
 	}
 }
 
+// The server of another VM may have a name that is made of that of this VM.
+func TestServerOfAnotherVMUnderALongerNameIsNoRival(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"unique names": without(cloud.Idempotency, cloud.Labels, cloud.ExclusiveNames), "a key and names": without(cloud.Labels)} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith(), other("b", asking("tenant-web"), func(vm *pcapi.VM) { vm.Status.VMID, vm.Status.NameInCloud = "x1", "tenant-web" }))
+			h.cloud.AddServers(cloud.Server{ID: "x1", Name: "tenant-web", State: cloud.StateActive, CPU: 2, CreatedAt: startTime.Add(time.Hour)})
+			h.cloud.Fail(cloudfake.CreateServer, errReset, false)
+			for range 3 {
+				h.mustReconcile()
+				h.later(settleTime + time.Second)
+			}
+			h.wantServers("s1", "x1")
+			h.wantCondition(pcapi.CreatedCondition, "True Created")
+		})
+	}
+}
+
 // Where neither a key nor labels lead to the server, the name that the cloud chose may.
 func TestLostCreateUnderANameThatTheCloudChoseIsNotRepeated(t *testing.T) {
 	for name, tc := range chosenNames {
@@ -168,6 +185,7 @@ func TestLostCreateUnderANameThatTheCloudChoseIsNotRepeated(t *testing.T) {
 func TestServersOfOtherNamesOrThatAreOlderDoNotPreventASecondCreate(t *testing.T) {
 	for _, s := range []cloud.Server{
 		{ID: "x1", Name: "web.example.com", State: cloud.StateActive, CreatedAt: startTime.Add(-time.Hour)},
+		{ID: "x1", Name: "prodweb", State: cloud.StateActive, CreatedAt: startTime.Add(time.Hour)},
 		{ID: "x1", Name: "web2", State: cloud.StateActive, CreatedAt: startTime.Add(time.Hour)},
 		{ID: "x1", Name: "we", State: cloud.StateActive, CreatedAt: startTime.Add(time.Hour)},
 	} {

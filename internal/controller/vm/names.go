@@ -24,7 +24,7 @@ func (k *kind) lookByName(ctx context.Context, vm *pcapi.VM, obs *observation) e
 	switch {
 	case len(alike)+len(chosen) == 0:
 		return nil
-	case obs.Proof == external.NoProof:
+	case obs.Proof == external.NoProof && (len(alike) > 0 || !obs.Capabilities().Has(cloud.UniqueNames)):
 		obs.Candidates = slices.Concat(alike, chosen)
 		return nil
 	case obs.SettleTimeLeft > 0 || !obs.Available(): // a server with the name itself may show yet
@@ -50,8 +50,12 @@ func (k *kind) lookByName(ctx context.Context, vm *pcapi.VM, obs *observation) e
 }
 
 // chosenFrom returns the servers with a name that the cloud may have made of the claimed one, unless it created them
-// before the VM object, whatever the difference of the clocks.
+// more than the settle time before the VM object. They are looked for, among all servers, only once the settle time has
+// passed, since nothing is decided before, and for a claim that a create may have followed.
 func chosenFrom(vm *pcapi.VM, obs *observation) []cloud.Server {
+	if obs.SettleTimeLeft > 0 || !obs.ClaimProved {
+		return nil
+	}
 	first := vm.CreationTimestamp.Add(-obs.View.Settings.SettleTime)
 	return slices.DeleteFunc(obs.Inventory.ChosenFrom(obs.Claimed), func(s cloud.Server) bool {
 		return !s.CreatedAt.IsZero() && s.CreatedAt.Before(first)

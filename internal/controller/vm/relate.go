@@ -116,7 +116,7 @@ func (k *kind) observeNextOwner(ctx context.Context, vm *pcapi.VM, obs *observat
 	if slices.ContainsFunc(others, func(other pcapi.VM) bool {
 		return other.Status.VMID == vm.Status.VMID && k.owned(&other, *obs.Resource)
 	}) {
-		obs.rival = errRival
+		obs.MarkGone()
 	}
 	return err
 }
@@ -202,7 +202,7 @@ func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) (r
 		if !slices.ContainsFunc(others, keepsServer) {
 			obs.contested = append(obs.contested, s)
 		}
-		if obs.Capabilities().Has(cloud.UniqueNames) {
+		if obs.Capabilities().Has(cloud.UniqueNames) && cloud.AlikeNames(s.Name, obs.Claimed) {
 			rivals = append(rivals, others...)
 		}
 	}

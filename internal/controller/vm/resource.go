@@ -101,7 +101,7 @@ func (k *kind) RecordClaim(vm *pcapi.VM, name, cloudName string) {
 }
 
 func (k *kind) Identify(s cloud.Server) external.Identity {
-	return external.Identity{ID: s.ID, State: s.State, Fault: s.Fault, CreatedAt: s.CreatedAt}
+	return external.Identity{ID: s.ID, Name: s.Name, State: s.State, Fault: s.Fault, CreatedAt: s.CreatedAt}
 }
 
 // Look searches the inventory: by id, or among what this process created, by
@@ -154,8 +154,9 @@ func (k *kind) created(vm *pcapi.VM, obs *observation) (cloud.Server, bool) {
 	server, known := obs.Inventory.Server(id)
 	removed, _ := k.Tracker.RemovedAt(vm.UID)
 	name, unconfirmed := k.Tracker.Unconfirmed(vm.UID)
+	another := obs.Capabilities().Has(cloud.Labels) && server.Labels[inventory.UIDLabel] != "" && !labelledFor(vm, server)
 	switch {
-	case unconfirmed && (!obs.Looked || !cloud.AlikeNames(server.Name, name)):
+	case unconfirmed && (!obs.Looked || another || !cloud.AlikeNames(server.Name, name)):
 		return cloud.Server{}, false
 	case !removed.IsZero() && !k.Owns(vm, obs, server):
 		return cloud.Server{}, false
@@ -276,7 +277,7 @@ func (k *kind) Made(vm *pcapi.VM, obs *observation, server cloud.Server) (own bo
 	switch {
 	case !obs.Capabilities().Has(cloud.Labels), labelledFor(vm, server):
 		return true, nil
-	case server.Labels[inventory.UIDLabel] != "" && !vm.DeletionTimestamp.IsZero():
+	case len(server.Labels[inventory.UIDLabel]) >= len(vm.UID) && !vm.DeletionTimestamp.IsZero(): // not cut
 		return false, nil
 	}
 	return false, ambiguous(fmt.Errorf("the cloud says that the create made VM %s, which does not carry this object's owner labels, so it is not used: look in the cloud who created it", server.ID))

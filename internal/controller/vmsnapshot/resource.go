@@ -34,7 +34,7 @@ func (k *kind) Record(snap *pcapi.VMSnapshot) external.Record {
 
 // Identify describes a snapshot, which has no states.
 func (k *kind) Identify(s cloud.Snapshot) external.Identity {
-	return external.Identity{ID: s.ID, State: cloud.StateActive, CreatedAt: s.CreatedAt}
+	return external.Identity{ID: s.ID, Name: s.Name, State: cloud.StateActive, CreatedAt: s.CreatedAt}
 }
 
 // Owns reports whether a snapshot has the name of the object.
