@@ -605,6 +605,18 @@ func TestServerWithPartOfGiBIsNotInSync(t *testing.T) {
 	equal(t, "memory in MiB", 1024, h.cloud.Server("s1").MemoryMiB)
 }
 
+// harnessWithOperationOnRecord returns a harness with a VM whose status shows the operation of the create, which has made s1 by now.
+func harnessWithOperationOnRecord(t *testing.T) *harness {
+	t.Helper()
+	h := newOperating(t, operating, vmWith())
+	h.mustReconcile()
+	h.advance(2 * time.Second)
+	h.mustReconcile()
+	h.wantOperation(pcapi.VMOperationCreate, 2*time.Second)
+	h.cloud.FinishOperations()
+	return h
+}
+
 // An operation of an earlier process names the server that it made. By now, the cloud may have given
 // the id to another server.
 func TestServerThatAnOperationMadeAndThatHasOtherLabelsIsNotUsed(t *testing.T) {
@@ -622,12 +634,7 @@ func TestServerThatAnOperationMadeAndThatHasOtherLabelsIsNotUsed(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			h := newOperating(t, operating, vmWith())
-			h.mustReconcile()
-			h.advance(2 * time.Second)
-			h.mustReconcile()
-			h.wantOperation(pcapi.VMOperationCreate, 2*time.Second)
-			h.cloud.FinishOperations()
+			h := harnessWithOperationOnRecord(t)
 			h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = test.labels })
 			h.start()
 			h.connect()
@@ -661,12 +668,7 @@ func TestOperationOfACreateThatEndedDoesNotPostponeTheReleaseOfItsVM(t *testing.
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
-			h := newOperating(t, operating, vmWith())
-			h.mustReconcile()
-			h.advance(2 * time.Second)
-			h.mustReconcile()
-			h.wantOperation(pcapi.VMOperationCreate, 2*time.Second)
-			h.cloud.FinishOperations()
+			h := harnessWithOperationOnRecord(t)
 			end(h)
 			h.remove()
 			h.start()
