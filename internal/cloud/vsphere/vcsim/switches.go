@@ -168,9 +168,12 @@ func (s *Server) clone(ctx context.Context, in *object.Folder, name string, conf
 }
 
 // Move puts a VM into another folder. The simulator's own call for that is not reported.
+// The parent changes first: a VM that a folder contains is never read with another parent, since a vCenter
+// changes both at once.
 func (s *Server) Move(vm *simulator.VirtualMachine, into types.ManagedObjectReference) {
-	ctx, registry := *s.Model.Service.Context, s.Model.Map() // a lock belongs to one Context
-	for _, ref := range []types.ManagedObjectReference{*vm.Parent, into} {
+	ctx, registry, from := *s.Model.Service.Context, s.Model.Map(), *vm.Parent // a lock belongs to one Context
+	s.Change(vm.Self, types.PropertyChange{Name: "parent", Val: into})
+	for _, ref := range []types.ManagedObjectReference{from, into} {
 		in := registry.Get(ref).(*simulator.Folder) //nolint:forcetypeassert // VMs are in folders
 		ctx.WithLock(in, func() {
 			simulator.RemoveReference(&in.ChildEntity, vm.Self)
@@ -179,7 +182,6 @@ func (s *Server) Move(vm *simulator.VirtualMachine, into types.ManagedObjectRefe
 			}
 		})
 	}
-	s.Change(vm.Self, types.PropertyChange{Name: "parent", Val: into})
 }
 
 // Convert makes a template of a VM, or a VM of a template.
