@@ -54,7 +54,7 @@ type Options struct {
 	// controllers, both for diagnostics; nil for none.
 	History *reconciler.History
 	Queues  *fairqueue.Queues
-	// Leading reports whether this process may act; nil for always.
+	// Leading is that of reconciler.Reconciler.
 	Leading func() bool
 	// Alone reports whether no other manager may act now: this process holds the
 	// lease, and the lease has not expired. Nil for never, as without leader election,

@@ -199,6 +199,16 @@ func (h *harness) edit(change func(*pcapi.VM)) {
 	}
 }
 
+// editStatus changes the stored status as another process does.
+func (h *harness) editStatus(change func(*pcapi.VM)) {
+	h.t.Helper()
+	vm := h.stored()
+	change(vm)
+	if err := h.client.Status().Update(h.t.Context(), vm); err != nil {
+		h.t.Fatalf("Update of the status: %v", err)
+	}
+}
+
 // takeWrites returns the writes since it was last called.
 func (h *harness) takeWrites() []write {
 	writes := h.writes

@@ -351,6 +351,47 @@ func TestStatusWrittenLateIsCorrected(t *testing.T) {
 	}
 }
 
+// The process that acted before this one may have sent a status that takes effect after the first reconcile here.
+func TestStatusThatAnEarlierProcessWritesLateIsCorrected(t *testing.T) {
+	reported := func(vm *pcapi.VM) {
+		vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running", Message: "all is well"}}
+	}
+	tests := map[string]struct {
+		vm      *pcapi.VM
+		alone   bool
+		summary time.Duration
+		// least and most bound the time until the second reconcile; 0 if there is none.
+		least, most time.Duration
+	}{
+		"reported before: a minute after the first reconcile": {vm: example(reported), least: time.Minute, most: 66 * time.Second},
+		"reconciled sooner all the same":                      {vm: example(reported), summary: 30 * time.Second, least: 30 * time.Second, most: 30 * time.Second},
+		"not reported before: no second reconcile":            {vm: example()},
+		"no process before this one: no second reconcile":     {vm: example(reported), alone: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, tc.vm)
+				if !tc.alone {
+					h.reconciler.Leading = func() bool { return true }
+				}
+				h.kind.summary.RequeueAfter = tc.summary
+				after := h.mustReconcile().RequeueAfter
+				if after < tc.least || after > tc.most {
+					t.Fatalf("reconciled again after %s, want %s to %s", after, tc.least, tc.most)
+				}
+				h.kind.summary.RequeueAfter = 0
+				<-time.After(66 * time.Second)
+				if tc.summary == 0 && tc.least > 0 {
+					h.editStatus(func(vm *pcapi.VM) { vm.Status.Conditions[0].Reason = "CloudUnavailable" })
+				}
+				equal(t, "result of the second reconcile", ctrl.Result{}, h.mustReconcile())
+				equal(t, "Ready", "Running", h.stored().Status.Conditions[0].Reason)
+			})
+		})
+	}
+}
+
 func TestConflictOnPausePatchIsRequeued(t *testing.T) {
 	h := newHarness(t, example(paused))
 	h.refuse = conflict

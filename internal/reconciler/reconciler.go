@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -81,7 +82,8 @@ type Reconciler[T Object, S any] struct {
 	// can be sent again; with nil, the object is reconciled again.
 	Live client.Reader
 	// Leading reports whether this process may act. A reconcile has no effect
-	// while it returns false. A nil Leading allows every effect.
+	// while it returns false. With a nil Leading, no other process ever acts: every effect is
+	// allowed, and no status is expected that another process wrote late.
 	Leading func() bool
 	// Owns returns a function that reports whether an object is this manager's at
 	// the moment, and not that of a manager with other Clouds. A reconcile has no
@@ -101,6 +103,10 @@ type Reconciler[T Object, S any] struct {
 	// ClaimOf returns the annotations of the claim that an object must have. A claim that
 	// somebody removed or changed is put back. Nil: none is.
 	ClaimOf ClaimOf
+
+	// began is when this process first reconciled an object.
+	began     time.Time
+	beginning sync.Once
 
 	releases   releases
 	rejections rejections
@@ -124,6 +130,7 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	case !r.leading():
 		return ctrl.Result{RequeueAfter: leadingDelay}, nil
 	}
+	r.beginning.Do(func() { r.began = time.Now() })
 	return r.reconcileTraced(ctx, req)
 }
 

@@ -19,7 +19,8 @@ import (
 const staleDelay = 50 * time.Millisecond
 
 // lateWrite is how long after its error a write of a status may take effect: the API server ends requests
-// that take a minute. No event reports that to the object's controller, so the object is reconciled again then.
+// that take a minute. No event reports that to the object's controller, so the object is reconciled again then,
+// as are the objects whose status an earlier process may have written just before this one began.
 const lateWrite = time.Minute
 
 // maxMessage bounds a condition's message, in bytes.
@@ -65,9 +66,18 @@ func (r *Reconciler[T, S]) finish(w *work, before, obj T, obs S, summary Summary
 		r.Reported(obj, obs, outcome)
 	}
 	if err == nil {
-		result.RequeueAfter = earliest(result.RequeueAfter, r.unanswered.left(obj.GetUID(), lateWrite))
+		result.RequeueAfter = earliest(result.RequeueAfter, r.untilWritten(before))
 	}
 	return result, err
+}
+
+// untilWritten returns the time until no earlier write of the object's status can take effect any more; 0 if none can.
+func (r *Reconciler[T, S]) untilWritten(obj T) time.Duration {
+	left := r.unanswered.left(obj.GetUID(), lateWrite)
+	if r.Leading != nil && len(obj.GetConditions()) > 0 {
+		left = max(left, lengthened(lateWrite)-time.Since(r.began))
+	}
+	return left
 }
 
 // mayTakeEffect reports whether the write that failed with err may have taken effect, or still may.

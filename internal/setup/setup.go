@@ -136,7 +136,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	options := controller.Options{
 		Directory: directory, Probes: probes, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers,
 		Clock: time.Now, Elapsed: func() time.Duration { return time.Since(begun) },
-		Live: mgr.GetAPIReader(), Scope: opts.Scope, Leading: opts.Leading, Alone: opts.alone(), Tracer: opts.Tracer,
+		Live: mgr.GetAPIReader(), Scope: opts.Scope, Leading: opts.leading(), Alone: opts.alone(), Tracer: opts.Tracer,
 	}
 	if err := serveDiagnostics(mgr, opts, &options); err != nil {
 		return err
@@ -190,6 +190,15 @@ func serveDiagnostics(mgr manager.Manager, opts Options, options *controller.Opt
 		return fmt.Errorf("add the diagnostics endpoint: %w", err)
 	}
 	return nil
+}
+
+// leading returns Leading, or without leader election a function that allows every effect: another
+// process may have acted before this one all the same.
+func (o Options) leading() func() bool {
+	if o.Leading == nil {
+		return func() bool { return true }
+	}
+	return o.Leading
 }
 
 // alone returns Alone, or nil if a Cloud may come from or go to a manager with another

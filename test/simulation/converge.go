@@ -26,7 +26,9 @@ func (w *world) converge() {
 		}
 	}
 	for _, p := range slices.Clone(w.processes) {
-		if p != w.lease.holder { // it exits, as it cannot renew the lease
+		// A process exits if it cannot renew the lease. Without leader election, only a process that starts
+		// after the last other one has ended corrects a status that the other one wrote late.
+		if p != w.lease.holder || w.profile.unled {
 			w.kill(p)
 		}
 		p.paused = false
