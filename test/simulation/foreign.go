@@ -147,11 +147,13 @@ func (w *world) nameFree(name string) bool {
 }
 
 // mayUseName reports whether somebody else may create a server with the name of the contender: once, and
-// where names prove ownership only before a VM may claim the name, as its administrator has stated.
+// where names prove ownership only before a VM may claim the name, as its administrator has stated. A process
+// may still work for a VM that was removed without its finalizer.
 func (w *world) mayUseName() bool {
 	exists := w.api.find(vmKind, client.ObjectKey{Namespace: "default", Name: contender}) != nil
+	_, removed := w.removedBare[w.claimed[w.contenderName()]]
 	exclusive := w.profile.capabilities.Has(cloud.ExclusiveNames)
-	return !w.isForeign(foreignID) && !w.imported[foreignID] && w.nameFree(contender) && (!exclusive || !exists)
+	return !w.isForeign(foreignID) && !w.imported[foreignID] && w.nameFree(contender) && (!exclusive || !exists && !removed)
 }
 
 // contenderChoices returns what a user does who wants a server of somebody else.
