@@ -74,8 +74,8 @@ func (r *Reconciler[T, S]) finish(w *work, before, obj T, obs S, summary Summary
 // untilWritten returns the time until no earlier write of the object's status can take effect any more; 0 if none can.
 func (r *Reconciler[T, S]) untilWritten(obj T) time.Duration {
 	left := r.unanswered.left(obj.GetUID(), lateWrite)
-	if r.Leading != nil && len(obj.GetConditions()) > 0 {
-		left = max(left, lengthened(lateWrite)-time.Since(r.began))
+	if since := time.Since(r.began); r.Leading != nil && len(obj.GetConditions()) > 0 && since < lateWrite {
+		left = max(left, lengthened(lateWrite-since))
 	}
 	return left
 }

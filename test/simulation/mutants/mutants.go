@@ -67,7 +67,7 @@ var mutants = []mutant{
 	{"a server that somebody stopped stays stopped", vm + "power.go", "case has == cloud.StateStopped, has == cloud.StateSuspended:", "case has == cloud.StateSuspended:"},
 	{"an approval counts for any plan", "internal/approval/approval.go", "if obj.GetAnnotations()[pcapi.ApprovedPlanAnnotation] != recorded.Hash {", "if obj.GetAnnotations()[pcapi.ApprovedPlanAnnotation] == \"\" {"},
 	{"a status that was written late is not corrected", engine + "status.go", "left := r.unanswered.left(obj.GetUID(), lateWrite)\n", "left := time.Duration(0)\n"},
-	{"a status that an earlier process wrote late is not corrected", engine + "status.go", "if r.Leading != nil && len(obj.GetConditions()) > 0 {", "if false {"},
+	{"a status that an earlier process wrote late is not corrected", engine + "status.go", "since < lateWrite {", "since < 0 {"},
 	{"a listing proves that a new server is gone whose deletion is accepted", "internal/pending/deletion.go", "return r.answer == Gone || r.answer == Accepted && r.listed", "return r.answer >= Accepted"},
 	{"a listing that lags behind proves that a new server is gone", external + "observe.go", "return o.Looked && o.SettleTimeLeft == 0", "return o.Looked"},
 	{"labels of another cluster count", inventory + "view.go", "if s.owner.uid == uid && i.overlay.recorded(s.id) == nil && s.owner.cluster == cluster {", "if s.owner.uid == uid && i.overlay.recorded(s.id) == nil {"},
