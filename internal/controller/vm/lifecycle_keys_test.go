@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -90,6 +91,40 @@ func TestDeletionWhileCreateIsInProgressEndsIfItMakesNothing(t *testing.T) {
 			}
 			h.wantServers()
 			h.wantGone()
+		})
+	}
+}
+
+func TestRefusedNameIsCheckedBeforeAnotherCreateOfAClaimedVM(t *testing.T) {
+	for name, caps := range withLabels {
+		if !caps.Has(cloud.UniqueNames) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith())
+			h.cloud.OnCall(func(_ context.Context, verb cloudfake.Verb, _ string) {
+				if verb == cloudfake.CreateServer && !h.cloud.HasServer("others") {
+					h.cloud.AddServers(cloud.Server{ID: "others", Name: "web"})
+				}
+			})
+			for range 4 {
+				h.mustReconcile()
+				h.later(settleTime)
+			}
+			h.wantCondition(pcapi.ReadyCondition, "False Taken")
+			h.wantClaim("web")
+			h.cloud.TakeCalls()
+			for range 3 {
+				h.mustReconcile()
+				h.later(2 * time.Minute)
+			}
+			h.wantCalls("check web", "check web", "check web")
+			h.cloud.OnCall(nil)
+			h.cloud.RemoveServers("others")
+			h.later(2 * time.Minute)
+			h.mustReconcile()
+			h.wantCalls("check web", "create web")
+			h.wantServers("s1")
 		})
 	}
 }

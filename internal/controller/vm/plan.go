@@ -35,6 +35,12 @@ func unchecked(vm *pcapi.VM, obs *observation) bool {
 	return created && !sent && !meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.NameCheckedCondition)
 }
 
+// nameRefused reports whether this process knows that the cloud refused every create of a claimed VM, the last one
+// because of its name. The name is then checked before another create, as before the first one.
+func (k *kind) nameRefused(vm *pcapi.VM) bool {
+	return k.Tracker.AllRefused(vm.UID) && meta.IsStatusConditionFalse(vm.Status.Conditions, pcapi.NameCheckedCondition)
+}
+
 // PlanCreate checks the name before the create, and before a claim of its own. A claim is
 // removed if another VM has the name.
 func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
@@ -51,7 +57,7 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 		return k.Do(k.Steps.Unclaim).Then(taken(obs, obs.rival))
 	case obs.rival != nil:
 		return k.End(taken(obs, obs.rival))
-	case claimed && !unchecked(vm, obs):
+	case claimed && !unchecked(vm, obs) && !k.nameRefused(vm):
 		return k.creating(vm, obs)
 	case obs.nameErr != nil:
 		return k.End(refusedName(obs, cloud.Public(obs.nameErr)))
