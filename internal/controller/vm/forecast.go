@@ -28,7 +28,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	switch name {
 	case stepCheckName:
 		obs.checked = true
-	case stepReadUserData, stepConfirmName:
+	case stepReadUserData, stepConfirmName, stepConfirmImport:
 	case stepDeleteSnapshots:
 		return []pcapi.PlannedChange{{Action: pcapi.PlannedDelete, Name: cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName), ID: vm.Status.VMID, Details: []string{"its snapshots"}}}, true
 	case stepTakeClass:

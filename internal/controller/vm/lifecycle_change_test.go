@@ -202,7 +202,7 @@ func TestImportIsRecordedAfterLabeling(t *testing.T) {
 	h.wantRequeue(time.Second, h.mustReconcile())
 	equal(t, "vmId before the labels are set", "", h.vm().Status.VMID)
 	h.mustReconcile()
-	h.wantCalls("update s1", "update s1")
+	h.wantCalls("get s1", "update s1", "get s1", "update s1")
 	equal(t, "vmId", "s1", h.vm().Status.VMID)
 	equal(t, "labels", ownLabels, h.cloud.Server("s1").Labels)
 	h.wantCondition(pcapi.CreatedCondition, "True Imported")
@@ -216,6 +216,46 @@ func TestImportIsRecordedAfterLabeling(t *testing.T) {
 	h.wantServers()
 }
 
+// TestImportReadsAServerThatTheListingMayNotKnow: somebody deleted the server since the last listing, and the cloud
+// may have given its id to another one.
+func TestImportReadsAServerThatTheListingMayNotKnow(t *testing.T) {
+	for name, caps := range profiles {
+		for policy, edits := range map[string][]func(*pcapi.VM){"Managed": {importing}, "ObserveOnly": {importing, observing}} {
+			for next, servers := range map[string][]cloud.Server{"deleted": nil, "deleted, and its id given again": {serverWith(unlabelled, withName("others"))}} {
+				t.Run(name+", "+policy+", "+next, func(t *testing.T) {
+					h := harnessWithServer(t, caps, vmWith(edits...), serverWith(unlabelled))
+					h.cloud.RemoveServers("s1")
+					h.cloud.AddServers(servers...)
+					for range 3 {
+						h.mustReconcile()
+						equal(t, "vmId", "", h.vm().Status.VMID)
+						h.later(settleTime)
+					}
+					h.wantCondition(pcapi.ReadyCondition, "False Rejected")
+					for _, s := range h.cloud.Servers() {
+						equal(t, "labels of the other server", 0, len(s.Labels))
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestServerThatIsManagedFromNowOnIsReadBeforeItIsLabelled(t *testing.T) {
+	h := harnessWithServer(t, everything, vmWith(importing, observing), serverWith(unlabelled))
+	h.mustReconcile()
+	h.later(time.Hour)
+	h.mustReconcile()
+	h.cloud.RemoveServers("s1")
+	h.cloud.AddServers(serverWith(unlabelled, withName("others")))
+	h.edit(func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyManaged })
+	for range 3 {
+		h.mustReconcile()
+		h.later(settleTime)
+	}
+	equal(t, "labels of the other server", 0, len(h.cloud.Server("s1").Labels))
+}
+
 func TestObserveOnlyVMIsReportedAndNotChanged(t *testing.T) {
 	h := harnessWithServer(t, everything, vmWith(importing, observing), serverWith(unlabelled, withCores(9), withCPUUtilization(30)))
 	h.mustReconcile()
@@ -224,12 +264,12 @@ func TestObserveOnlyVMIsReportedAndNotChanged(t *testing.T) {
 	h.wantClaim("")
 	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(8) })
 	h.mustReconcile()
-	h.wantCalls()
+	h.wantCalls("get s1")
 
 	h.edit(func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyManaged })
 	h.mustReconcile()
 	h.mustReconcile()
-	h.wantCalls("update s1", "update s1")
+	h.wantCalls("get s1", "update s1", "update s1")
 	h.wantClaim("web")
 	equal(t, "labels once it is managed", ownLabels, h.cloud.Server("s1").Labels)
 	equal(t, "cores once it is managed", 8, h.cloud.Server("s1").CPU)

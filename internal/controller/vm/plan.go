@@ -132,9 +132,11 @@ func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 	case obs.Resource.Name != vm.Spec.VMName:
 		return rejected("VM %s is named %q in the cloud: set spec.vmname to that", id, obs.Resource.Name)
 	case observeOnly(vm):
-		return k.Do(k.Steps.Adopt).Then(k.Progress(*obs.Resource))
+		return k.Do(k.stepConfirmImport(), k.Steps.Adopt).Then(k.Progress(*obs.Resource))
 	case !obs.Owned:
-		return k.Do(k.Steps.Claim, k.stepLabel(), k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
+		return k.Do(k.stepConfirmImport(), k.Steps.Claim, k.stepLabel(), k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
+	case !obs.Capabilities().Has(cloud.Labels):
+		return k.Do(k.stepConfirmImport(), k.Steps.Claim, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
 	}
 	return k.Do(k.Steps.Claim, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
 }
@@ -156,7 +158,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	case revertOpen(vm):
 		p.Steps = append(p.Steps, revert.Steps...)
 	case lacksLabels(vm, obs, server):
-		p.Steps, p.Outcome = append(p.Steps, k.stepLabel()), k.Adopted(vm, server)
+		p.Steps, p.Outcome = append(p.Steps, k.stepConfirmImport(), k.stepLabel()), k.Adopted(vm, server)
 	case vm.Spec.Import != nil && ofAnother(vm, obs, server):
 		p.Outcome = foreign(server)
 	case len(obs.Duplicates) > 0:

@@ -21,7 +21,7 @@ import (
 // mutations are the steps that change something in the cloud.
 var mutations = []string{external.StepCreate, stepLabel, stepUpdate, external.StepDeleteDuplicate, external.StepDelete, stepUnlabel}
 
-var allSteps = slices.Concat(mutations, []string{stepCheckName, external.StepClaim, external.StepUnclaim, external.StepLook, external.StepAdopt, external.StepConfirmGone, external.StepRelease})
+var allSteps = slices.Concat(mutations, []string{stepCheckName, stepConfirmImport, external.StepClaim, external.StepUnclaim, external.StepLook, external.StepAdopt, external.StepConfirmGone, external.StepRelease})
 
 // checkPlan returns an error if a plan violates one of the rules that hold in every situation.
 func checkPlan(vm *pcapi.VM, obs *observation, steps []string, outcome error) error {
@@ -178,6 +178,10 @@ func checkDelete(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 		return errors.New("the plan imports a server that the Cloud does not allow")
 	case slices.Contains(steps, stepLabel) && (vm.Spec.Import == nil || obs.Resource == nil || obs.rival != nil || obs.Foreign):
 		return errors.New("the plan labels a server that the VM must not take over")
+	case slices.Contains(steps, stepLabel) && steps[0] != stepConfirmImport:
+		return errors.New("the plan labels a server that it does not read first")
+	case adopts && vm.Spec.Import != nil && vm.DeletionTimestamp.IsZero() && !(obs.Owned && obs.Capabilities().Has(cloud.Labels)) && steps[0] != stepConfirmImport:
+		return errors.New("the plan imports a server without labels that it does not read first")
 	}
 	return nil
 }

@@ -349,14 +349,14 @@ func TestPlanImport(t *testing.T) {
 			obs:     obsWith(everything, withServer(serverWith(withName("db"), unlabelled)), notOwned, unclaimed),
 			outcome: "stalled: Rejected, again in 10m0s", message: `VM s1 is named "db"`,
 		},
-		{name: "ObserveOnly: adopted without claim and labels", vm: vmWith(importing, observing), obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{external.StepAdopt}, outcome: "in sync"},
+		{name: "ObserveOnly: adopted without claim and labels", vm: vmWith(importing, observing), obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{stepConfirmImport, external.StepAdopt}, outcome: "in sync"},
 		{
 			name: "ObserveOnly and in error: adopted, stalled", vm: vmWith(importing, observing), obs: obsWith(everything, withServer(serverWith(unlabelled, inState(cloud.StateError))), notOwned, unclaimed),
-			steps: []string{external.StepAdopt}, outcome: "stalled: ServerError, again in 10m0s", message: "in error",
+			steps: []string{stepConfirmImport, external.StepAdopt}, outcome: "stalled: ServerError, again in 10m0s", message: "in error",
 		},
-		{name: "unlabelled server: claimed, labelled, adopted", vm: vm, obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{external.StepClaim, stepLabel, external.StepAdopt}, outcome: "in sync"},
+		{name: "unlabelled server: read, claimed, labelled, adopted", vm: vm, obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{stepConfirmImport, external.StepClaim, stepLabel, external.StepAdopt}, outcome: "in sync"},
 		{name: "labelled by an interrupted reconcile: claimed, adopted", vm: vm, obs: obsWith(everything, withServer(serverWith())), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "in sync"},
-		{name: "cloud without labels: claimed, adopted", vm: vm, obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled))), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "in sync"},
+		{name: "cloud without labels: read, claimed, adopted", vm: vm, obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled))), steps: []string{stepConfirmImport, external.StepClaim, external.StepAdopt}, outcome: "in sync"},
 		{name: "differs from the spec: adopted, updated in the next reconcile", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1)))), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", message: "brought in line"},
 	})
 }
@@ -391,11 +391,11 @@ func TestPlanExisting(t *testing.T) {
 		{name: "labels name another owner, as the spec says: in sync", vm: vm, obs: obsWith(everything, withServer(serverWith()), notOwned), outcome: "in sync"},
 		{
 			name: "imported as ObserveOnly and now Managed: labelled", vm: vmWith(recorded, importing),
-			obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{stepLabel}, outcome: "in sync",
+			obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{stepConfirmImport, stepLabel}, outcome: "in sync",
 		},
 		{
 			name: "imported, unlabelled and differs: labelled, updated in the next reconcile", vm: vmWith(recorded, importing),
-			obs: obsWith(everything, withServer(serverWith(unlabelled, withCores(1))), notOwned), steps: []string{stepLabel}, outcome: "waiting: Progressing, again in 1s", message: "brought in line",
+			obs: obsWith(everything, withServer(serverWith(unlabelled, withCores(1))), notOwned), steps: []string{stepConfirmImport, stepLabel}, outcome: "waiting: Progressing, again in 1s", message: "brought in line",
 		},
 		{
 			name: "imported and labelled for another owner since: blocked", vm: vmWith(recorded, importing),

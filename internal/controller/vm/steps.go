@@ -19,11 +19,12 @@ import (
 
 // The names of the steps that only VMs have.
 const (
-	stepCheckName   = "CheckName"
-	stepConfirmName = "ConfirmName"
-	stepLabel       = "Label"
-	stepUnlabel     = "Unlabel"
-	stepUpdate      = "Update"
+	stepCheckName     = "CheckName"
+	stepConfirmName   = "ConfirmName"
+	stepConfirmImport = "ConfirmImport"
+	stepLabel         = "Label"
+	stepUnlabel       = "Unlabel"
+	stepUpdate        = "Update"
 )
 
 type step = reconciler.Step[*pcapi.VM, *observation]
@@ -82,6 +83,28 @@ func takenByAnother(vm *pcapi.VM, obs *observation) bool {
 		other := len(uid) >= len(vm.UID) && !strings.EqualFold(uid, string(vm.UID))
 		return other || !s.CreatedAt.IsZero() && s.CreatedAt.Before(vm.CreationTimestamp.Time)
 	})
+}
+
+// stepConfirmImport reads a server that is taken over: since the last listing, it may have been deleted, and the cloud
+// may have given its id to another server, which gets no labels.
+func (k *kind) stepConfirmImport() step {
+	return k.Step(stepConfirmImport, reconciler.NeedsCloud, k.confirmImport)
+}
+
+func (k *kind) confirmImport(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	id := obs.Resource.ID
+	server, err := k.Get(ctx, obs, id)
+	switch {
+	case cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven, cloud.Displaced):
+		return k.Unproved(&obs.Observation, id)
+	case err != nil:
+		return k.Failed(vm, &obs.Observation, err)
+	}
+	k.Remember(vm, obs, server, false)
+	if replaced(vm, obs, server) {
+		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is another one than the last listing says and is being looked at again", id)
+	}
+	return nil
 }
 
 // stepLabel marks an imported server as the VM's, and stepUnlabel removes the marks.
