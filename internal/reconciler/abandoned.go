@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -191,16 +193,16 @@ func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (after time.Duration
 	return min(cmp.Or(result.RequeueAfter, abandonedDelay), abandonedDelay), err
 }
 
-// patience is how long an abandoned object may need a decision of a user, which
+// Patience is how long an abandoned object may need a decision of a user, which
 // nobody can take for it, before another object of its name goes on.
-const patience = 15 * time.Minute
+const Patience = 15 * time.Minute
 
 // giveUp drops an abandoned object that cannot be released without a user, and
 // reports whether it did. What it may have left in the cloud is in the log.
 func (r *Reconciler[T, S]) giveUp(w *work, obj T, outcome error) bool {
 	_, blocked := errors.AsType[*BlockedError](outcome)
 	unapproved := Reason(outcome) == pcapi.ApprovalRequiredReason
-	if (!IsStalled(outcome) && !blocked && !unapproved) || time.Since(obj.GetDeletionTimestamp().Time) < patience {
+	if (!IsStalled(outcome) && !blocked && !unapproved) || time.Since(obj.GetDeletionTimestamp().Time) < Patience {
 		return false
 	}
 	r.abandoned.remove(obj)
@@ -269,6 +271,18 @@ func (a *abandoned[T]) named(name types.NamespacedName) []T {
 }
 
 // all returns the objects in no particular order.
+// stalled returns, to be appended to a message about the earlier objects of an object's name, why one of them is not
+// released, and when it is given up. It returns "" if none of them needs a decision of a user.
+func (a *abandoned[T]) stalled(later T) string {
+	for _, obj := range a.named(client.ObjectKeyFromObject(later)) {
+		if c := meta.FindStatusCondition(obj.GetConditions(), pcapi.StalledCondition); c != nil {
+			until := obj.GetDeletionTimestamp().Add(Patience).UTC().Format(time.RFC3339)
+			return fmt.Sprintf("; Kubernetes has already removed it, so the operator gives it up at %s, and leaves in the cloud what may belong to it: %s", until, c.Message)
+		}
+	}
+	return ""
+}
+
 func (a *abandoned[T]) all() (all []T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

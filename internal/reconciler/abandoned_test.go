@@ -2,10 +2,12 @@ package reconciler_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -193,6 +195,33 @@ func TestAbandonedObjectIsReconciledUntilReleased(t *testing.T) {
 	equal(t, "deleted, by the id that only memory has", []string{"server-of-uid-a"}, w.deletes)
 	equal(t, "servers: the other object has its own", map[types.UID]string{"uid-b": "server-of-uid-b"}, w.servers)
 	equal(t, "stored id of the other object", "server-of-uid-b", w.stored().Status.VMID)
+}
+
+// TestAbandonedObjectThatNeedsAUserIsGivenUp: nobody can edit an object that is gone. The other object of the name
+// says what is wrong, and until when it waits.
+func TestAbandonedObjectThatNeedsAUserIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newAbandonedWorld(t, example(unclaimed))
+		w.created = w.replace
+		w.deleting = reconciler.Stalled("Blocked", 0, errBroken)
+		until := time.Now().Add(reconciler.Patience).UTC().Format(time.RFC3339)
+		w.mustReconcile()
+		w.created = nil
+		for range 3 {
+			w.mustReconcile()
+			message := meta.FindStatusCondition(w.stored().Status.Conditions, pcapi.ReadyCondition).Message
+			for _, part := range []string{"an earlier object of this name", errBroken.Error(), until} {
+				if !strings.Contains(message, part) {
+					t.Errorf("message %q, want %q in it", message, part)
+				}
+			}
+			time.Sleep(reconciler.Patience/3 - time.Second)
+		}
+		equal(t, "servers before", map[types.UID]string{"uid-a": "server-of-uid-a"}, w.servers)
+		time.Sleep(4 * time.Second)
+		w.mustReconcile()
+		equal(t, "servers", map[types.UID]string{"uid-a": "server-of-uid-a", "uid-b": "server-of-uid-b"}, w.servers)
+	})
 }
 
 func TestAbandonedObjectIsNotReconciledFromAStaleCache(t *testing.T) {

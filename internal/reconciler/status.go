@@ -157,7 +157,8 @@ func (r *Reconciler[T, S]) pause(w *work, obj T) (ctrl.Result, error) {
 func (r *Reconciler[T, S]) waitForEarlier(w *work, obj T) error {
 	before := obj.DeepCopyObject().(T)
 	conditions := obj.GetConditions()
-	_, _ = summarize(&conditions, Summary{}, Wait(0, pcapi.ProgressingReason, "an earlier object of this name is still being deleted"))
+	_, _ = summarize(&conditions, Summary{}, Wait(0, pcapi.ProgressingReason,
+		"an earlier object of this name is still being deleted%s", r.abandoned.stalled(obj)))
 	obj.SetConditions(conditions)
 	_, err := requeue(r.writeConditions(w, before, obj))
 	return err

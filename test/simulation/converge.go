@@ -2,10 +2,16 @@ package simulation
 
 import (
 	"slices"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/test/corpus"
 )
 
@@ -43,6 +49,9 @@ func (w *world) converge() {
 	if s := w.snapshot(); s != nil && w.deletedByHand[s.Status.SnapshotID] {
 		w.drain(snapshotLooks)
 	}
+	if w.waitsForUser() {
+		w.drain(reconciler.Patience + quiet)
+	}
 	if len(w.violations) > 0 {
 		return
 	}
@@ -57,6 +66,15 @@ func (w *world) converge() {
 	if len(w.violations) == 0 {
 		w.correct()
 	}
+}
+
+// waitsForUser reports whether an object waits for an earlier one of its name that was removed without its finalizer,
+// and that cannot be released without a person's decision. The operator gives such an object up after a while.
+func (w *world) waitsForUser() bool {
+	return slices.ContainsFunc(slices.Concat(w.api.all(vmKind), w.api.all(networkKind), w.api.all(snapshotKind)), func(o client.Object) bool {
+		ready := meta.FindStatusCondition(o.(reconciler.Object).GetConditions(), pcapi.ReadyCondition)
+		return ready != nil && strings.Contains(ready.Message, "the operator gives it up at")
+	})
 }
 
 // correct has a person change a server by hand, which is corrected.
