@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -54,7 +53,7 @@ var abandonedTotal = sync.OnceValue(func() *prometheus.CounterVec {
 
 var givenUpTotal = sync.OnceValue(func() *prometheus.CounterVec {
 	return byKind("abandoned_objects_given_up_total",
-		"Abandoned objects that only a person could have released, by kind. The log has what may be left of them in the cloud.")
+		"Abandoned objects whose deletion needed a person or another object for too long, by kind. The log has what may be left of them in the cloud.")
 })
 
 // byKind registers a counter with the label kind.
@@ -113,8 +112,8 @@ func (r *Reconciler[T, S]) abandonIfClaimed(w *work, obj T) (ctrl.Result, error)
 		return ctrl.Result{}, nil
 	}
 	r.abandon(w.record, obj)
-	after, err := r.reconcileAbandoned(w, client.ObjectKeyFromObject(obj))
-	return ctrl.Result{RequeueAfter: after}, err
+	waits, err := r.reconcileAbandoned(w, client.ObjectKeyFromObject(obj))
+	return ctrl.Result{RequeueAfter: waits.after}, err
 }
 
 // abandon keeps an object as a deleted one, with its claim.
@@ -140,28 +139,33 @@ func (r *Reconciler[T, S]) abandon(ctx context.Context, obj T) {
 // Abandoned returns the abandoned objects, in no particular order. They are shared.
 func (r *Reconciler[T, S]) Abandoned() []T { return r.abandoned.all() }
 
-// reconcileAbandoned reconciles the abandoned objects that had a name. It returns
-// the time until the next reconcile; 0 if all are released.
-func (r *Reconciler[T, S]) reconcileAbandoned(w *work, name types.NamespacedName) (after time.Duration, err error) {
+// earlier is what an object waits for that has the name of abandoned ones.
+type earlier struct {
+	// after is the time until their next reconcile; 0 if all are released.
+	after time.Duration
+	// why says what one of them needs, to be appended to a message; "" if it needs nothing but time.
+	why string
+}
+
+// reconcileAbandoned reconciles the abandoned objects that had a name.
+func (r *Reconciler[T, S]) reconcileAbandoned(w *work, name types.NamespacedName) (all earlier, err error) {
 	persistent := w.persist()
 	for _, obj := range r.abandoned.named(name) {
-		next, failure := r.reconcileDeleted(persistent, obj)
-		if next > 0 {
-			after = min(cmp.Or(after, next), next)
-		}
+		one, failure := r.reconcileDeleted(persistent, obj)
+		all.after, all.why = earliest(all.after, one.after), cmp.Or(all.why, one.why)
 		err = errors.Join(err, failure)
 	}
-	return after, err
+	return all, err
 }
 
 // reconcileDeleted reconciles one abandoned object. Its status is kept in
 // memory: it may hold the only record of an id.
-func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (after time.Duration, err error) {
+func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (earlier, error) {
 	if owned, wait, err := r.own(w, obj); !owned {
 		if err == nil && wait == 0 && r.giveUp(w, obj, errDisowned) {
-			return 0, nil
+			return earlier{}, nil
 		}
-		return cmp.Or(wait, abandonedDelay), err
+		return earlier{after: cmp.Or(wait, abandonedDelay)}, err
 	}
 	before := obj.DeepCopyObject().(T)
 	w.interrupted = false
@@ -172,37 +176,58 @@ func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (after time.Duration
 	switch {
 	case errors.Is(outcome, ErrUnknown), apierrors.IsConflict(outcome), w.interrupted:
 		r.abandoned.put(obj)
-		return leadingDelay, nil
+		return earlier{after: leadingDelay}, nil
 	}
 	summary := r.Kind.Report(obj, obs, outcome)
 	if r.released(obj) {
 		r.abandoned.remove(obj)
 		r.recordRelease(w.ctx, obj, summary)
-		return 0, nil
+		return earlier{}, nil
 	}
 	conditions := obj.GetConditions()
 	result, err := summarize(&conditions, summary, outcome)
 	setObservedGeneration(obj, conditions)
 	if r.giveUp(w, obj, outcome) {
-		return 0, nil
+		return earlier{}, nil
 	}
 	r.abandoned.put(obj)
 	if wait, ok := errors.AsType[*WaitError](outcome); !ok || !wait.Quiet {
 		r.record(w.ctx, before, obj)
 	}
-	return min(cmp.Or(result.RequeueAfter, abandonedDelay), abandonedDelay), err
+	waits := earlier{after: min(cmp.Or(result.RequeueAfter, abandonedDelay), abandonedDelay)}
+	if until := givenUpAt(obj, outcome); !until.IsZero() {
+		waits.why = fmt.Sprintf("; Kubernetes has already removed it, so the operator gives it up at %s, and leaves in the cloud what may belong to it: %s",
+			until.UTC().Format(time.RFC3339), messageOf(outcome))
+	}
+	return waits, err
 }
 
-// Patience is how long an abandoned object may need a decision of a user, which
-// nobody can take for it, before another object of its name goes on.
-const Patience = 15 * time.Minute
+const (
+	// Patience is how long an abandoned object may need a decision of a user, which
+	// nobody can take for it, before another object of its name goes on.
+	Patience = 15 * time.Minute
+	// blockedPatience is how long an abandoned object may wait for another object, such as for a Cloud that is
+	// unavailable or braked, or for the VMs on a Network. Given up earlier, what it has in the cloud would be lost.
+	blockedPatience = 24 * time.Hour
+)
 
-// giveUp drops an abandoned object that cannot be released without a user, and
+// givenUpAt returns when an abandoned object with this outcome is given up. It is zero if the object needs neither a
+// user nor another object.
+func givenUpAt(obj Object, outcome error) time.Time {
+	switch _, blocked := errors.AsType[*BlockedError](outcome); {
+	case blocked:
+		return obj.GetDeletionTimestamp().Add(blockedPatience)
+	case IsStalled(outcome), Reason(outcome) == pcapi.ApprovalRequiredReason:
+		return obj.GetDeletionTimestamp().Add(Patience)
+	}
+	return time.Time{}
+}
+
+// giveUp drops an abandoned object that is not released in time, and
 // reports whether it did. What it may have left in the cloud is in the log.
 func (r *Reconciler[T, S]) giveUp(w *work, obj T, outcome error) bool {
-	_, blocked := errors.AsType[*BlockedError](outcome)
-	unapproved := Reason(outcome) == pcapi.ApprovalRequiredReason
-	if (!IsStalled(outcome) && !blocked && !unapproved) || time.Since(obj.GetDeletionTimestamp().Time) < Patience {
+	until := givenUpAt(obj, outcome)
+	if until.IsZero() || time.Now().Before(until) {
 		return false
 	}
 	r.abandoned.remove(obj)
@@ -271,18 +296,6 @@ func (a *abandoned[T]) named(name types.NamespacedName) []T {
 }
 
 // all returns the objects in no particular order.
-// stalled returns, to be appended to a message about the earlier objects of an object's name, why one of them is not
-// released, and when it is given up. It returns "" if none of them needs a decision of a user.
-func (a *abandoned[T]) stalled(later T) string {
-	for _, obj := range a.named(client.ObjectKeyFromObject(later)) {
-		if c := meta.FindStatusCondition(obj.GetConditions(), pcapi.StalledCondition); c != nil {
-			until := obj.GetDeletionTimestamp().Add(Patience).UTC().Format(time.RFC3339)
-			return fmt.Sprintf("; Kubernetes has already removed it, so the operator gives it up at %s, and leaves in the cloud what may belong to it: %s", until, c.Message)
-		}
-	}
-	return ""
-}
-
 func (a *abandoned[T]) all() (all []T) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -197,31 +197,40 @@ func TestAbandonedObjectIsReconciledUntilReleased(t *testing.T) {
 	equal(t, "stored id of the other object", "server-of-uid-b", w.stored().Status.VMID)
 }
 
-// TestAbandonedObjectThatNeedsAUserIsGivenUp: nobody can edit an object that is gone. The other object of the name
-// says what is wrong, and until when it waits.
-func TestAbandonedObjectThatNeedsAUserIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newAbandonedWorld(t, example(unclaimed))
-		w.created = w.replace
-		w.deleting = reconciler.Stalled("Blocked", 0, errBroken)
-		until := time.Now().Add(reconciler.Patience).UTC().Format(time.RFC3339)
-		w.mustReconcile()
-		w.created = nil
-		for range 3 {
-			w.mustReconcile()
-			message := meta.FindStatusCondition(w.stored().Status.Conditions, pcapi.ReadyCondition).Message
-			for _, part := range []string{"an earlier object of this name", errBroken.Error(), until} {
-				if !strings.Contains(message, part) {
-					t.Errorf("message %q, want %q in it", message, part)
+// TestAbandonedObjectThatIsBlockedIsGivenUp: nobody can edit an object that is gone. The other object of the name
+// says what is wrong, and until when it waits. An outage of the cloud, or a brake, may take longer than a decision.
+func TestAbandonedObjectThatIsBlockedIsGivenUp(t *testing.T) {
+	for name, tc := range map[string]struct {
+		deleting error
+		after    time.Duration
+	}{
+		"it needs a user":             {reconciler.Stalled("Blocked", 0, errBroken), 15 * time.Minute},
+		"it waits for another object": {reconciler.Blocked("Cloud/default", "CloudUnavailable", "%v", errBroken), 24 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newAbandonedWorld(t, example(unclaimed))
+				w.created, w.deleting = w.replace, tc.deleting
+				until := time.Now().Add(tc.after).UTC().Format(time.RFC3339)
+				w.mustReconcile()
+				w.created = nil
+				for range 3 {
+					w.mustReconcile()
+					message := meta.FindStatusCondition(w.stored().Status.Conditions, pcapi.ReadyCondition).Message
+					for _, part := range []string{"an earlier object of this name", errBroken.Error(), until} {
+						if !strings.Contains(message, part) {
+							t.Errorf("message %q, want %q in it", message, part)
+						}
+					}
+					time.Sleep(tc.after/3 - time.Second)
 				}
-			}
-			time.Sleep(reconciler.Patience/3 - time.Second)
-		}
-		equal(t, "servers before", map[types.UID]string{"uid-a": "server-of-uid-a"}, w.servers)
-		time.Sleep(4 * time.Second)
-		w.mustReconcile()
-		equal(t, "servers", map[types.UID]string{"uid-a": "server-of-uid-a", "uid-b": "server-of-uid-b"}, w.servers)
-	})
+				equal(t, "servers before", map[types.UID]string{"uid-a": "server-of-uid-a"}, w.servers)
+				time.Sleep(4 * time.Second)
+				w.mustReconcile()
+				equal(t, "servers", map[types.UID]string{"uid-a": "server-of-uid-a", "uid-b": "server-of-uid-b"}, w.servers)
+			})
+		})
+	}
 }
 
 func TestAbandonedObjectIsNotReconciledFromAStaleCache(t *testing.T) {

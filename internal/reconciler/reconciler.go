@@ -139,26 +139,26 @@ func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Reques
 	w, end := begin(ctx, r.Deadline)
 	defer end()
 	w.span = span
-	earlier, err := r.reconcileAbandoned(w, req.NamespacedName)
+	waits, err := r.reconcileAbandoned(w, req.NamespacedName)
 
 	obj := r.Kind.New()
 	if readErr := r.Client.Get(w.ctx, req.NamespacedName, obj); readErr != nil {
 		if apierrors.IsNotFound(readErr) {
 			r.History.forget(kindName[T](), req.NamespacedName)
 		}
-		return ctrl.Result{RequeueAfter: earlier}, errors.Join(err, client.IgnoreNotFound(readErr))
+		return ctrl.Result{RequeueAfter: waits.after}, errors.Join(err, client.IgnoreNotFound(readErr))
 	}
 	owned, after, readErr := r.own(w, obj)
 	if !owned {
-		return ctrl.Result{RequeueAfter: earliest(earlier, after)}, errors.Join(err, readErr)
+		return ctrl.Result{RequeueAfter: earliest(waits.after, after)}, errors.Join(err, readErr)
 	}
 	r.warnOfAnnotations(obj)
 	held := r.rejections.left(obj)
 	switch {
 	case r.released(obj), r.releases.has(obj.GetUID()), r.abandoned.has(obj):
-		return ctrl.Result{RequeueAfter: earlier}, err
-	case earlier > 0 || err != nil:
-		return ctrl.Result{RequeueAfter: earlier}, errors.Join(err, r.waitForEarlier(w, obj))
+		return ctrl.Result{RequeueAfter: waits.after}, err
+	case waits.after > 0 || err != nil:
+		return ctrl.Result{RequeueAfter: waits.after}, errors.Join(err, r.waitForEarlier(w, obj, waits.why))
 	case held > 0:
 		return ctrl.Result{RequeueAfter: held}, nil
 	case pcapi.Paused(obj):

@@ -154,11 +154,11 @@ func (r *Reconciler[T, S]) pause(w *work, obj T) (ctrl.Result, error) {
 // waitForEarlier reports that an earlier object of this name, which Kubernetes
 // does not show any more, is still being deleted. Otherwise both would use the
 // name at a time.
-func (r *Reconciler[T, S]) waitForEarlier(w *work, obj T) error {
+func (r *Reconciler[T, S]) waitForEarlier(w *work, obj T, why string) error {
 	before := obj.DeepCopyObject().(T)
 	conditions := obj.GetConditions()
 	_, _ = summarize(&conditions, Summary{}, Wait(0, pcapi.ProgressingReason,
-		"an earlier object of this name is still being deleted%s", r.abandoned.stalled(obj)))
+		"an earlier object of this name is still being deleted%s", why))
 	obj.SetConditions(conditions)
 	_, err := requeue(r.writeConditions(w, before, obj))
 	return err

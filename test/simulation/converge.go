@@ -69,11 +69,12 @@ func (w *world) converge() {
 }
 
 // waitsForUser reports whether an object waits for an earlier one of its name that was removed without its finalizer,
-// and that cannot be released without a person's decision. The operator gives such an object up after a while.
+// and that cannot be released without a person's decision. The operator gives such an object up after a while. A Network
+// that VMs use waits for these.
 func (w *world) waitsForUser() bool {
 	return slices.ContainsFunc(slices.Concat(w.api.all(vmKind), w.api.all(networkKind), w.api.all(snapshotKind)), func(o client.Object) bool {
 		ready := meta.FindStatusCondition(o.(reconciler.Object).GetConditions(), pcapi.ReadyCondition)
-		return ready != nil && strings.Contains(ready.Message, "the operator gives it up at")
+		return ready != nil && strings.Contains(ready.Message, "the operator gives it up at") && !strings.Contains(ready.Message, "VMs on this network")
 	})
 }
 

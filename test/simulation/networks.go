@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,6 +114,12 @@ func (w *world) checkNetworksConverged() {
 	case n.DeletionTimestamp != nil:
 		if !slices.ContainsFunc(w.api.all(vmKind), attachedTo(n)) {
 			w.violate(deletedGone, "Network %s is being deleted: %s", n.Name, readyOf(n))
+		}
+	case strings.Contains(readyOf(n), "VMs on this network"): // of an earlier Network, which was removed without its finalizer
+		if !slices.ContainsFunc(w.cloud.Networks(), func(made cloud.Network) bool {
+			return slices.ContainsFunc(w.servers(), func(s cloud.Server) bool { return s.NetworkID == made.ID })
+		}) {
+			w.violate(networkConverged, "Network %s waits for an earlier one, which has no VMs: %s", n.Name, readyOf(n))
 		}
 	default:
 		w.checked[networkConverged]++
