@@ -2,6 +2,7 @@ package vm
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 // harnessWithServer returns a harness whose Cloud lists the server s.
@@ -216,25 +218,49 @@ func TestImportIsRecordedAfterLabeling(t *testing.T) {
 	h.wantServers()
 }
 
-// TestImportReadsAServerThatTheListingMayNotKnow: somebody deleted the server since the last listing, and the cloud
-// may have given its id to another one.
+// TestImportReadsAServerThatTheListingMayNotKnow: somebody deleted the server since the last listing, the cloud
+// may have given its id to another one, or another VM may have taken it over.
 func TestImportReadsAServerThatTheListingMayNotKnow(t *testing.T) {
+	of := func(uid, cluster string) cloud.Server {
+		return serverWith(func(s *cloud.Server) {
+			s.Labels = map[string]string{inventory.UIDLabel: uid, inventory.ClusterLabel: cluster}
+		})
+	}
+	next := map[string][]cloud.Server{
+		"deleted": nil, "its id given to another server": {serverWith(unlabelled, withName("others"))}, "its name in other case": {serverWith(unlabelled, withName("WEB"))},
+		"a server of the same name, created later": {serverWith(unlabelled, func(s *cloud.Server) { s.CreatedAt = startTime.Add(2 * time.Hour) })},
+		"taken over by another VM":                 {of("uid-b", "cluster")}, "taken over by another cluster": {of("uid-b", "another")},
+	}
 	for name, caps := range profiles {
 		for policy, edits := range map[string][]func(*pcapi.VM){"Managed": {importing}, "ObserveOnly": {importing, observing}} {
-			for next, servers := range map[string][]cloud.Server{"deleted": nil, "deleted, and its id given again": {serverWith(unlabelled, withName("others"))}} {
-				t.Run(name+", "+policy+", "+next, func(t *testing.T) {
-					h := harnessWithServer(t, caps, vmWith(edits...), serverWith(unlabelled))
-					h.cloud.RemoveServers("s1")
-					h.cloud.AddServers(servers...)
-					for range 3 {
+			for what, servers := range next {
+				for age, created := range map[string]time.Time{"": startTime, ", a new VM": startTime.Add(time.Hour)} {
+					if !caps.Has(cloud.Labels) && strings.HasPrefix(what, "taken over") {
+						continue
+					}
+					t.Run(name+", "+policy+", "+what+age, func(t *testing.T) {
+						vm := vmWith(edits...)
+						vm.CreationTimestamp = metav1.NewTime(created)
+						h := harnessWithServer(t, caps, vm, serverWith(unlabelled, func(s *cloud.Server) { s.CreatedAt = startTime }))
+						h.cloud.RemoveServers("s1")
+						h.cloud.AddServers(servers...)
+						before := h.cloud.Servers()
 						h.mustReconcile()
 						equal(t, "vmId", "", h.vm().Status.VMID)
-						h.later(settleTime)
-					}
-					h.wantCondition(pcapi.ReadyCondition, "False Rejected")
-					for _, s := range h.cloud.Servers() {
-						equal(t, "labels of the other server", 0, len(s.Labels))
-					}
+						equal(t, "servers", before, h.cloud.Servers())
+					})
+				}
+			}
+			for what, failure := range map[string]error{"the read fails": errReset, "the cloud cannot be reached": errRefused, "the read is throttled": errThrottled} {
+				t.Run(name+", "+policy+", "+what, func(t *testing.T) {
+					h := harnessWithServer(t, caps, vmWith(edits...), serverWith(unlabelled))
+					h.cloud.FailAlways(cloudfake.GetServer, failure, false)
+					_, _ = h.reconcile()
+					equal(t, "vmId", "", h.vm().Status.VMID)
+					h.cloud.Heal(cloudfake.GetServer)
+					h.later(time.Hour)
+					h.mustReconcile()
+					equal(t, "vmId once it is read", "s1", h.vm().Status.VMID)
 				})
 			}
 		}

@@ -57,7 +57,7 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 		return k.Do(k.Steps.Unclaim).Then(taken(obs, obs.rival))
 	case obs.rival != nil:
 		return k.End(taken(obs, obs.rival))
-	case claimed && !unchecked(vm, obs) && !k.nameRefused(vm):
+	case claimed && !unchecked(vm, obs) && obs.nameErr == nil && !k.nameRefused(vm):
 		return k.creating(vm, obs)
 	case obs.nameErr != nil:
 		return k.End(refusedName(obs, cloud.Public(obs.nameErr)))

@@ -180,7 +180,7 @@ func checkDelete(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 		return errors.New("the plan labels a server that the VM must not take over")
 	case slices.Contains(steps, stepLabel) && steps[0] != stepConfirmImport:
 		return errors.New("the plan labels a server that it does not read first")
-	case adopts && vm.Spec.Import != nil && vm.DeletionTimestamp.IsZero() && !(obs.Owned && obs.Capabilities().Has(cloud.Labels)) && steps[0] != stepConfirmImport:
+	case adopts && vm.Spec.Import != nil && vm.DeletionTimestamp.IsZero() && (!obs.Owned || !obs.Capabilities().Has(cloud.Labels)) && steps[0] != stepConfirmImport:
 		return errors.New("the plan imports a server without labels that it does not read first")
 	}
 	return nil

@@ -28,8 +28,9 @@ type observation struct {
 	// refusal, of this reconcile or a recent one.
 	checked bool
 	nameErr error
-	// importErr refuses the import that the spec asks for.
+	// importErr refuses the import that the spec asks for. confirmed: a read shows the server that is imported.
 	importErr error
+	confirmed bool
 	// detached says why a Network that the spec names cannot take the VM; interfaces
 	// are those of the create if all can.
 	detached   error

@@ -36,7 +36,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	reportStop(vm, obs)
 	reportRevert(vm)
 	reportOperation(vm, obs)
-	reportName(vm, obs)
+	k.reportName(vm, obs)
 	vm.Status.State = state(vm, obs, outcome)
 	reportGuest(vm, obs)
 	reason := pcapi.RunningReason
@@ -137,16 +137,19 @@ func refusesImport(vm *pcapi.VM, obs *observation) bool {
 		return false
 	}
 	unclaimed := obs.Claimed == "" || (!obs.Owned && obs.Capabilities().Has(cloud.Labels))
-	return obs.rival != nil || obs.importErr != nil || obs.Resource.Name != vm.Spec.VMName ||
+	read := obs.confirmed || obs.Owned && obs.Capabilities().Has(cloud.Labels)
+	return obs.rival != nil || obs.importErr != nil || obs.Resource.Name != vm.Spec.VMName || !read ||
 		(!observeOnly(vm) && unclaimed)
 }
 
 func abs(n int32) int32 { return max(n, -n) }
 
-func reportName(vm *pcapi.VM, obs *observation) {
+// reportName reports what is known of the name. A refusal stays until the name is checked again.
+func (k *kind) reportName(vm *pcapi.VM, obs *observation) {
 	c := metav1.Condition{Type: pcapi.NameCheckedCondition}
+	refused := k.nameRefused(vm) && !obs.checked
 	switch {
-	case vm.Status.VMID != "", obs.nameErr == nil && (obs.checked || obs.Claimed == vm.Spec.VMName && !unchecked(vm, obs)):
+	case vm.Status.VMID != "", obs.nameErr == nil && !refused && (obs.checked || obs.Claimed == vm.Spec.VMName && !unchecked(vm, obs)):
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, pcapi.AvailableReason, fmt.Sprintf("the cloud lets %q be used", vm.Spec.VMName)
 	case obs.freeSoon != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.TakenReason, obs.freeSoon.Error()
@@ -156,6 +159,8 @@ func reportName(vm *pcapi.VM, obs *observation) {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.TakenReason, cloud.PublicMessage(obs.nameErr)
 	case obs.nameErr != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.ProhibitedReason, cloud.PublicMessage(obs.nameErr)
+	case refused:
+		return
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CheckFailedReason, "the cloud has not been asked yet whether the name may be used"
 	}

@@ -166,7 +166,8 @@ func TestReport(t *testing.T) {
 }
 
 func TestReportImport(t *testing.T) {
-	take := []func(*observation){withServer(serverWith(onHost("h1"))), func(s *observation) { s.How = pcapi.ImportedReason }}
+	take := []func(*observation){withServer(serverWith(onHost("h1"))), func(s *observation) { s.How, s.confirmed = pcapi.ImportedReason, true }}
+	unread := func(s *observation) { s.confirmed = false }
 	refused := reconciler.Stalled(pcapi.RejectedReason, 0, errors.New("no"))
 	recordedID := func(vm *pcapi.VM, obs *observation, outcome error) string {
 		pure.Report(vm, obs, outcome)
@@ -182,6 +183,9 @@ func TestReportImport(t *testing.T) {
 		{name: "claimed and labelled: recorded", vm: vmWith(importing), obs: obsWith(everything, take...), want: "s1"},
 		{name: "claimed on a cloud without labels: recorded", vm: vmWith(importing), obs: obsWith(uniqueNamesOnly, take...), want: "s1"},
 		{name: "ObserveOnly: recorded without a claim", vm: vmWith(importing, observing), obs: obsWith(everything, append(take, notOwned, unclaimed)...), want: "s1"},
+		{name: "claimed and labelled, not read: recorded", vm: vmWith(importing), obs: obsWith(everything, append(take, unread)...), want: "s1"},
+		{name: "claimed on a cloud without labels, not read: not recorded", vm: vmWith(importing), obs: obsWith(uniqueNamesOnly, append(take, unread)...)},
+		{name: "ObserveOnly, not read: not recorded", vm: vmWith(importing, observing), obs: obsWith(everything, append(take, notOwned, unclaimed, unread)...)},
 		{name: "not claimed: not recorded", vm: vmWith(importing), obs: obsWith(uniqueNamesOnly, append(take, unclaimed)...)},
 		{name: "claimed and not labelled: not recorded", vm: vmWith(importing), obs: obsWith(everything, append(take, notOwned)...), outcome: refused},
 		{name: "another VM has the server: not recorded", vm: vmWith(importing), obs: obsWith(everything, append(take, withRival)...), outcome: refused},
