@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -35,8 +36,10 @@ import (
 // kind has released it.
 
 const (
-	// maxAbandoned bounds the abandoned objects of one kind.
-	maxAbandoned = 10_000
+	// maxAbandoned bounds the abandoned objects of one kind, and maxAbandonedOfOne those of one namespace, so that
+	// one tenant leaves room for others.
+	maxAbandoned      = 10_000
+	maxAbandonedOfOne = 1_000
 	// abandonedDelay is the longest time between two reconciles of an abandoned
 	// object: it has no events of its own.
 	abandonedDelay = 30 * time.Second
@@ -53,7 +56,7 @@ var abandonedTotal = sync.OnceValue(func() *prometheus.CounterVec {
 
 var givenUpTotal = sync.OnceValue(func() *prometheus.CounterVec {
 	return byKind("abandoned_objects_given_up_total",
-		"Abandoned objects whose deletion needed a person or another object for too long, by kind. The log has what may be left of them in the cloud.")
+		"Abandoned objects that were given up, by kind. The log has what may be left of them in the cloud.")
 })
 
 // byKind registers a counter with the label kind.
@@ -127,12 +130,13 @@ func (r *Reconciler[T, S]) abandon(ctx context.Context, obj T) {
 	logger := log.FromContext(ctx).WithValues("namespace", obj.GetNamespace(), "name", obj.GetName(), "uid", obj.GetUID())
 	known := r.abandoned.has(kept)
 	if !r.abandoned.put(kept) {
-		logger.Error(errors.New("too many abandoned objects"), "what was created for an object that Kubernetes removed is not deleted")
+		logger.Error(errors.New("too many abandoned objects, in all or in this namespace"), "what was created for an object that Kubernetes removed is not deleted")
 		return
 	}
 	if !known {
 		abandonedTotal().WithLabelValues(nameOf(kept)).Inc()
-		logger.Info("Kubernetes removed the object although its claim was stored: it is reconciled as a deleted object")
+		logger.Info("Kubernetes removed the object although its claim was stored: it is reconciled as a deleted object",
+			"claimedName", kept.GetAnnotations()[pcapi.ClaimedNameAnnotation], "claimedCloud", kept.GetAnnotations()[pcapi.ClaimedCloudAnnotation])
 	}
 }
 
@@ -143,7 +147,7 @@ func (r *Reconciler[T, S]) Abandoned() []T { return r.abandoned.all() }
 type earlier struct {
 	// after is the time until their next reconcile; 0 if all are released.
 	after time.Duration
-	// why says what one of them needs, to be appended to a message; "" if it needs nothing but time.
+	// why says what one of them waits for, to be appended to a message; "" for a moment.
 	why string
 }
 
@@ -162,7 +166,7 @@ func (r *Reconciler[T, S]) reconcileAbandoned(w *work, name types.NamespacedName
 // memory: it may hold the only record of an id.
 func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (earlier, error) {
 	if owned, wait, err := r.own(w, obj); !owned {
-		if err == nil && wait == 0 && r.giveUp(w, obj, errDisowned) {
+		if err == nil && wait == 0 && r.giveUp(w, obj, errDisowned, "") {
 			return earlier{}, nil
 		}
 		return earlier{after: cmp.Or(wait, abandonedDelay)}, err
@@ -187,52 +191,57 @@ func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (earlier, error) {
 	conditions := obj.GetConditions()
 	result, err := summarize(&conditions, summary, outcome)
 	setObservedGeneration(obj, conditions)
-	if r.giveUp(w, obj, outcome) {
+	if r.giveUp(w, obj, outcome, summary.Message) {
 		return earlier{}, nil
 	}
 	r.abandoned.put(obj)
+	waits := earlier{after: min(cmp.Or(result.RequeueAfter, abandonedDelay), abandonedDelay)}
 	if wait, ok := errors.AsType[*WaitError](outcome); !ok || !wait.Quiet {
 		r.record(w.ctx, before, obj)
-	}
-	waits := earlier{after: min(cmp.Or(result.RequeueAfter, abandonedDelay), abandonedDelay)}
-	if until := givenUpAt(obj, outcome); !until.IsZero() {
-		waits.why = fmt.Sprintf("; Kubernetes has already removed it, so the operator gives it up at %s, and leaves in the cloud what may belong to it: %s",
-			until.UTC().Format(time.RFC3339), messageOf(outcome))
+		waits.why = fmt.Sprintf(". Kubernetes has already removed it, so nobody can edit it. The operator tries until %s, and then leaves in the cloud what may belong to it. Cause: %s",
+			givenUpAt(obj, outcome).UTC().Format(time.RFC3339), messageOf(outcome))
 	}
 	return waits, err
 }
 
 const (
-	// Patience is how long an abandoned object may need a decision of a user, which
-	// nobody can take for it, before another object of its name goes on.
+	// Patience is how long an abandoned object may need a decision of a user, which nobody can take for it, or wait
+	// for a Cloud that does not exist, before another object of its name goes on.
 	Patience = 15 * time.Minute
-	// blockedPatience is how long an abandoned object may wait for another object, such as for a Cloud that is
-	// unavailable or braked, or for the VMs on a Network. Given up earlier, what it has in the cloud would be lost.
-	blockedPatience = 24 * time.Hour
+	// longestDeletion is how long the deletion of an abandoned object may take in all, such as during an outage of
+	// the cloud, while the brake is on, or as long as VMs use a Network.
+	longestDeletion = 24 * time.Hour
 )
 
-// givenUpAt returns when an abandoned object with this outcome is given up. It is zero if the object needs neither a
-// user nor another object.
+// givenUpAt returns when an abandoned object whose conditions report this outcome is given up.
 func givenUpAt(obj Object, outcome error) time.Time {
-	switch _, blocked := errors.AsType[*BlockedError](outcome); {
-	case blocked:
-		return obj.GetDeletionTimestamp().Add(blockedPatience)
-	case IsStalled(outcome), Reason(outcome) == pcapi.ApprovalRequiredReason:
-		return obj.GetDeletionTimestamp().Add(Patience)
+	deleted := obj.GetDeletionTimestamp().Time
+	blocked, _ := errors.AsType[*BlockedError](outcome)
+	stalled := meta.FindStatusCondition(obj.GetConditions(), pcapi.StalledCondition)
+	switch {
+	case Reason(outcome) == pcapi.ApprovalRequiredReason, blocked != nil && blocked.Missing:
+		return deleted.Add(Patience)
+	case stalled != nil && stalled.LastTransitionTime.After(deleted):
+		return stalled.LastTransitionTime.Add(Patience)
+	case stalled != nil:
+		return deleted.Add(Patience)
 	}
-	return time.Time{}
+	return deleted.Add(longestDeletion)
 }
 
-// giveUp drops an abandoned object that is not released in time, and
-// reports whether it did. What it may have left in the cloud is in the log.
-func (r *Reconciler[T, S]) giveUp(w *work, obj T, outcome error) bool {
-	until := givenUpAt(obj, outcome)
-	if until.IsZero() || time.Now().Before(until) {
+// giveUp drops an abandoned object that is not released in time, and reports whether it did. The log says what may be
+// left of it in the cloud: its claim, and what its status reports.
+func (r *Reconciler[T, S]) giveUp(w *work, obj T, outcome error, left string) bool {
+	if outcome == nil || time.Now().Before(givenUpAt(obj, outcome)) {
 		return false
 	}
 	r.abandoned.remove(obj)
 	givenUpTotal().WithLabelValues(nameOf(obj)).Inc()
-	log.FromContext(w.ctx).Info("gave up an object that Kubernetes deleted before its resource", "uid", obj.GetUID(), "message", messageOf(outcome))
+	log.FromContext(w.ctx).Info("gave up an object that Kubernetes deleted before its resource", "uid", obj.GetUID(), "message", messageOf(outcome), "left", left,
+		"claimedName", obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], "claimedCloud", obj.GetAnnotations()[pcapi.ClaimedCloudAnnotation])
+	if r.Disowned != nil {
+		r.Disowned(obj)
+	}
 	return true
 }
 
@@ -241,6 +250,8 @@ type abandoned[T Object] struct {
 	mu sync.Mutex
 	of map[types.NamespacedName][]T
 	n  int
+	// in is how many there are in each namespace.
+	in map[string]int
 }
 
 // put stores an object, or replaces what is stored of it. It reports whether
@@ -253,14 +264,15 @@ func (a *abandoned[T]) put(obj T) bool {
 		a.of[key][i] = obj
 		return true
 	}
-	if a.n >= maxAbandoned {
+	if a.n >= maxAbandoned || a.in[key.Namespace] >= maxAbandonedOfOne {
 		return false
 	}
 	if a.of == nil {
-		a.of = map[types.NamespacedName][]T{}
+		a.of, a.in = map[types.NamespacedName][]T{}, map[string]int{}
 	}
 	a.of[key] = append(a.of[key], obj)
 	a.n++
+	a.in[key.Namespace]++
 	return true
 }
 
@@ -273,6 +285,10 @@ func (a *abandoned[T]) remove(obj T) {
 		return
 	}
 	a.n--
+	a.in[key.Namespace]--
+	if a.in[key.Namespace] == 0 {
+		delete(a.in, key.Namespace)
+	}
 	if a.of[key] = slices.Delete(a.of[key], i, i+1); len(a.of[key]) == 0 {
 		delete(a.of, key)
 	}

@@ -2,6 +2,7 @@ package reconciler_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -222,15 +223,81 @@ func TestAbandonedObjectThatIsBlockedIsGivenUp(t *testing.T) {
 							t.Errorf("message %q, want %q in it", message, part)
 						}
 					}
-					time.Sleep(tc.after/3 - time.Second)
+					<-time.After(tc.after/3 - time.Second)
 				}
 				equal(t, "servers before", map[types.UID]string{"uid-a": "server-of-uid-a"}, w.servers)
-				time.Sleep(4 * time.Second)
+				<-time.After(4 * time.Second)
 				w.mustReconcile()
 				equal(t, "servers", map[types.UID]string{"uid-a": "server-of-uid-a", "uid-b": "server-of-uid-b"}, w.servers)
 			})
 		})
 	}
+}
+
+// TestAbandonedObjectIsNotGivenUpAtItsFirstRefusal: after an outage, the cloud may refuse one request.
+func TestAbandonedObjectIsNotGivenUpAtItsFirstRefusal(t *testing.T) {
+	for name, first := range map[string]error{
+		"after it was blocked": reconciler.Blocked("Cloud/default", "CloudUnavailable", "%v", errBroken),
+		"after it waited":      reconciler.Wait(time.Minute, "Deleting", "the cloud is deleting it"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newAbandonedWorld(t, example(unclaimed))
+				w.created, w.deleting = w.replace, first
+				w.mustReconcile()
+				w.created = nil
+				<-time.After(time.Hour)
+				for range 2 {
+					w.deleting = reconciler.Stalled("Blocked", 0, errBroken)
+					w.mustReconcile()
+					equal(t, "kept", 1, len(w.reconciler.Abandoned()))
+					<-time.After(10 * time.Minute)
+					w.deleting = first
+					w.mustReconcile()
+				}
+				w.deleting = nil
+				w.mustReconcile()
+				equal(t, "deleted", []string{"server-of-uid-a"}, w.deletes)
+			})
+		})
+	}
+}
+
+func TestDeletionDoesNotWaitForAnEarlierObjectOfTheName(t *testing.T) {
+	w := newAbandonedWorld(t, example(unclaimed))
+	w.created = w.replace
+	w.deleting = reconciler.Stalled("Blocked", 0, errBroken)
+	w.mustReconcile()
+	next := w.stored()
+	next.Finalizers = []string{finalizer}
+	if err := w.client.Update(t.Context(), next); err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+	if err := w.client.Delete(t.Context(), next); err != nil {
+		t.Fatalf("Delete: %v", err)
+	}
+	w.mustReconcile()
+	equal(t, "error of the deletion: tried", "Blocked", reasonOf(w.stored()))
+}
+
+func TestAbandonedObjectsOfOneNamespaceAreBounded(t *testing.T) {
+	w := newAbandonedWorld(t, example(unclaimed))
+	w.deleting = reconciler.Stalled("Blocked", 0, errBroken)
+	w.reconciler.ClaimOf = claimOfToy
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	forget := w.reconciler.Forget(func(client.Object) {})
+	remove := func(namespace string, n int) {
+		for i := range n {
+			vm := example()
+			vm.Namespace, vm.Name, vm.UID = namespace, fmt.Sprint("vm-", i), types.UID(fmt.Sprint(namespace, i))
+			vm.Finalizers, vm.Annotations = nil, nil
+			forget.Delete(t.Context(), event.DeleteEvent{Object: vm}, queue)
+		}
+	}
+	remove("hostile", 1500)
+	remove("others", 10)
+	equal(t, "kept", 1010, len(w.reconciler.Abandoned()))
 }
 
 func TestAbandonedObjectIsNotReconciledFromAStaleCache(t *testing.T) {

@@ -50,4 +50,4 @@ func earliest(a, b time.Duration) time.Duration {
 
 // errDisowned is the outcome of an abandoned object whose Cloud is another
 // manager's now. That manager does not know the object.
-var errDisowned = Stalled("", 0, errors.New("its Cloud is another manager's now"))
+var errDisowned = Blocked("", "", "its Cloud is another manager's now")

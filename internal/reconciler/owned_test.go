@@ -116,7 +116,7 @@ func TestAbandonedObjectOfAnotherManagerIsGivenUp(t *testing.T) {
 		}
 		wantRequeue(t, 30*time.Second, w.mustReconcile())
 		equal(t, "kept, if the Cloud comes back", 1, len(w.reconciler.Abandoned()))
-		<-time.After(20 * time.Minute)
+		<-time.After(25 * time.Hour)
 		equal(t, "again after", time.Duration(0), w.mustReconcile().RequeueAfter)
 		equal(t, "kept", 0, len(w.reconciler.Abandoned()))
 		equal(t, "deleted on another manager's cloud", []string(nil), w.deletes)

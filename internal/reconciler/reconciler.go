@@ -157,7 +157,7 @@ func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Reques
 	switch {
 	case r.released(obj), r.releases.has(obj.GetUID()), r.abandoned.has(obj):
 		return ctrl.Result{RequeueAfter: waits.after}, err
-	case waits.after > 0 || err != nil:
+	case (waits.after > 0 || err != nil) && !deleting(obj):
 		return ctrl.Result{RequeueAfter: waits.after}, errors.Join(err, r.waitForEarlier(w, obj, waits.why))
 	case held > 0:
 		return ctrl.Result{RequeueAfter: held}, nil

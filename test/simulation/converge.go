@@ -74,7 +74,7 @@ func (w *world) converge() {
 func (w *world) waitsForUser() bool {
 	return slices.ContainsFunc(slices.Concat(w.api.all(vmKind), w.api.all(networkKind), w.api.all(snapshotKind)), func(o client.Object) bool {
 		ready := meta.FindStatusCondition(o.(reconciler.Object).GetConditions(), pcapi.ReadyCondition)
-		return ready != nil && strings.Contains(ready.Message, "the operator gives it up at") && !strings.Contains(ready.Message, "VMs on this network")
+		return ready != nil && strings.Contains(ready.Message, "The operator tries until") && !strings.Contains(ready.Message, "VMs on this network")
 	})
 }
 

@@ -103,9 +103,7 @@ func (w *world) checkNetworksConverged() {
 	n := w.network()
 	w.checked[noNetworkLeak]++
 	for _, made := range w.cloud.Networks() {
-		_, bare := w.removedBare[w.claimed[made.Name]]
-		waits := bare && slices.ContainsFunc(w.servers(), func(s cloud.Server) bool { return s.NetworkID == made.ID })
-		if (n == nil || made.ID != n.Status.NetworkID) && !waits && !w.forgotten(w.claimed[made.Name]) {
+		if (n == nil || made.ID != n.Status.NetworkID) && !w.keptByServers(made) && !w.forgotten(w.claimed[made.Name]) {
 			w.violate(noNetworkLeak, "network %s (%s)", made.ID, made.Name)
 		}
 	}
@@ -116,9 +114,7 @@ func (w *world) checkNetworksConverged() {
 			w.violate(deletedGone, "Network %s is being deleted: %s", n.Name, readyOf(n))
 		}
 	case strings.Contains(readyOf(n), "VMs on this network"): // of an earlier Network, which was removed without its finalizer
-		if !slices.ContainsFunc(w.cloud.Networks(), func(made cloud.Network) bool {
-			return slices.ContainsFunc(w.servers(), func(s cloud.Server) bool { return s.NetworkID == made.ID })
-		}) {
+		if !slices.ContainsFunc(w.cloud.Networks(), w.keptByServers) {
 			w.violate(networkConverged, "Network %s waits for an earlier one, which has no VMs: %s", n.Name, readyOf(n))
 		}
 	default:
@@ -128,6 +124,12 @@ func (w *world) checkNetworksConverged() {
 			w.violate(networkConverged, "Network %s has %d networks: %s", n.Name, len(made), readyOf(n))
 		}
 	}
+}
+
+// keptByServers reports whether a network is that of a Network that was removed without its finalizer, and has servers.
+func (w *world) keptByServers(made cloud.Network) bool {
+	_, bare := w.removedBare[w.claimed[made.Name]]
+	return bare && slices.ContainsFunc(w.servers(), func(s cloud.Server) bool { return s.NetworkID == made.ID })
 }
 
 // attachedTo returns whether VMs have, or may have, a server on a Network.
