@@ -31,6 +31,8 @@ type listed struct {
 	// utilization is that of its cores in percent, unknown if the cloud did not say.
 	utilization int16
 	heartbeat   cloud.Heartbeat
+	// reported: a watch has reported the server, and no listing has shown it.
+	reported bool
 }
 
 const unknown = -1

@@ -66,14 +66,15 @@ func (i *Inventory) Server(id string) (cloud.Server, bool) {
 }
 
 // Listed returns a server as a listing shows it, and whether it does; false if the listing is nil, or
-// began before the answer to the create of the server: it may show another one that had the id.
+// began before the answer to the create of the server: it may show another one that had the id. It is false for
+// a server that only a watch has reported: reads, and so listings, may lag behind its create.
 func (i *Inventory) Listed(listing *Snapshot, id string) (cloud.Server, bool) {
 	if listing == nil {
 		return cloud.Server{}, false
 	}
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	if i.overlay.createdAfter(id, listing.Begun) {
+	if found := listing.ids.get(id); found == nil || found.reported || i.overlay.createdAfter(id, listing.Begun) {
 		return cloud.Server{}, false
 	}
 	return listing.Server(id)

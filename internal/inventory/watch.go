@@ -94,9 +94,11 @@ func (i *Inventory) apply(from cloud.Client, change cloud.Change) (*Event, error
 		if server.owner != nil && server.owner.cluster == i.overlay.cluster {
 			server.owner.cluster = i.overlay.cluster
 		}
-		if before := i.snapshot.ids.get(server.id); before != nil {
+		before := i.snapshot.ids.get(server.id)
+		if before != nil {
 			server.sharing(before)
 		}
+		server.reported = before == nil || before.reported
 		w.take(server.id, report{server: server, updatedAt: change.Servers[s].UpdatedAt})
 	}
 	for _, id := range change.Gone {

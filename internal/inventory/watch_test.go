@@ -342,6 +342,26 @@ func TestReportThatWaitsIsNotNewerThanALaterListing(t *testing.T) {
 	w.wantServers("a STOPPED", "b ACTIVE")
 }
 
+// TestReportedServerIsNotListed: reads may lag behind what a watch reports.
+func TestReportedServerIsNotListed(t *testing.T) {
+	w := newWatched(t, server("a"))
+	listed := func(id string) bool {
+		_, ok := w.inv.Listed(w.inv.View().Snapshot, id)
+		return ok
+	}
+	for range 2 {
+		w.apply(cloud.Change{Servers: []cloud.Server{server("a"), server("b")}, AsOf: w.clock.Now()})
+		w.later(time.Minute)
+		equal(t, "listed: reported again", true, listed("a"))
+		equal(t, "reported only", false, listed("b"))
+	}
+	w.listNow(server("a"), server("b"))
+	equal(t, "reported, and then listed", true, listed("b"))
+	w.apply(cloud.Change{Servers: []cloud.Server{server("b")}, AsOf: w.clock.Now()})
+	w.later(time.Minute)
+	equal(t, "listed, and then reported", true, listed("b"))
+}
+
 func TestWatchedServersAreListedLessOften(t *testing.T) {
 	between := func(w *watched, what string, low, high time.Duration) {
 		t.Helper()

@@ -178,3 +178,30 @@ func TestListingBeforeADeletionThatFailedDoesNotCount(t *testing.T) {
 	}
 	h.wantServers("s1")
 }
+
+// TestServerThatOnlyAWatchReportedIsNotProvedGone: what the cloud reports at once, its reads may show later.
+func TestServerThatOnlyAWatchReportedIsNotProvedGone(t *testing.T) {
+	h := newHarness(t, profiles["labels alone"], vmWith())
+	h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+	h.mustReconcile()
+	h.cloud.Hide("s1")
+	if err := h.inv.Apply(h.cloud, cloud.Change{Servers: []cloud.Server{h.cloud.Server("s1")}, AsOf: h.now}); err != nil {
+		t.Fatalf("Apply: %v", err)
+	}
+	h.advance(time.Second)
+	h.mustReconcile()
+	h.mustReconcile()
+	equal(t, "vmId", "s1", h.vm().Status.VMID)
+	h.cloud.Ignore(cloudfake.DeleteServer)
+	h.notFoundWithoutCode()
+	h.remove()
+	h.mustReconcile()
+	for range 3 {
+		h.later(time.Second)
+		h.mustReconcile()
+		h.wantStillThere("and its server exists")
+	}
+	h.later(settleTime)
+	h.mustReconcile()
+	h.wantGone()
+}
