@@ -122,24 +122,59 @@ func TestImageOfACreateIsNamedWithoutACall(t *testing.T) {
 	}
 }
 
-func TestNoServerIsCreatedFromASnapshot(t *testing.T) {
-	const marked = `"privatecloud:snapshot": "ns-snap-0123456789ab"`
-	for name, tc := range map[string]struct{ template, says string }{
-		"by its name": {"ns-snap-0123456789ab", "no image that can be used is named"},
-		"by its id":   {otherID, "is a snapshot of a VM, and no template"},
+func TestNoServerIsCreatedFromTheImageOfAServer(t *testing.T) {
+	for kind, properties := range map[string]string{
+		"a VMSnapshot": `"privatecloud:snapshot": "ns-snap-0123456789ab"`, "a snapshot or a shelved server": `"image_type": "snapshot", "instance_uuid": "` + someID + `"`,
+		"a backup": `"image_type": "backup", "instance_uuid": "` + someID + `"`, "a snapshot without a server": `"image_type": "snapshot"`, "of a server alone": `"instance_uuid": "` + someID + `"`,
 	} {
+		for name, tc := range map[string]struct{ template, says string }{
+			"by its name": {"prod-db", "no image that can be used is named"},
+			"by its id":   {otherID, "was made from a server"},
+			"another":     {"nothing", "there are none"},
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				s := newStub(t)
+				s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "prod-db", `+properties+`}]}`)
+				s.on("GET image/images/"+otherID, `{"id": "`+otherID+`", "name": "renamed", `+properties+`}`)
+				_, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Template: tc.template})
+				if !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), tc.says) {
+					t.Errorf("CreateServer: %v, want it Rejected with %q", err, tc.says)
+				}
+				if tc.template != "prod-db" && strings.Contains(cloud.PublicMessage(err), "prod-db") {
+					t.Errorf("message %q, want it without the name of the server", cloud.PublicMessage(err))
+				}
+				if sent := changesOf(s.taken()); len(sent) > 0 {
+					t.Errorf("sent %v, want nothing", sent)
+				}
+			})
+		}
+	}
+}
+
+// TestDefaultImageMayBeThatOfAServer: an administrator chooses it.
+func TestDefaultImageMayBeThatOfAServer(t *testing.T) {
+	for name, template := range map[string]string{"no template": "", "the template is the default": "debian"} {
 		t.Run(name, func(t *testing.T) {
 			s := newStub(t)
-			s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "ns-snap-0123456789ab", `+marked+`}]}`)
-			s.on("GET image/images/"+otherID, `{"id": "`+otherID+`", "name": "renamed", `+marked+`}`)
-			_, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Template: tc.template})
-			if !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("CreateServer: %v, want it Rejected with %q", err, tc.says)
-			}
-			if sent := changesOf(s.taken()); len(sent) > 0 {
-				t.Errorf("sent %v, want nothing", sent)
+			s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian", "image_type": "snapshot", "instance_uuid": "`+someID+`"}]}`)
+			s.on("POST compute/servers", `{"server": {"id": "`+someID+`"}}`, 202)
+			if _, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Template: template}); err != nil {
+				t.Errorf("CreateServer: %v", err)
 			}
 		})
+	}
+}
+
+func TestZoneNamesNoHost(t *testing.T) {
+	for _, zone := range []string{"nova:compute-7", "nova:compute-7:node-1", "nova::node-1", ":compute-7"} {
+		s := newStub(t)
+		_, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Zone: zone})
+		if !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), "no availability zone") {
+			t.Errorf("zone %q: %v, want it Rejected", zone, err)
+		}
+		if sent := changesOf(s.taken()); len(sent) > 0 {
+			t.Errorf("zone %q: sent %v, want nothing", zone, sent)
+		}
 	}
 }
 

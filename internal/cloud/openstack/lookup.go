@@ -68,7 +68,7 @@ func (c *Client) forgetLookups() {
 }
 
 // imageFor returns the id of the image of a template, the default one if it is empty. No
-// snapshot is a template: it may be that of a VM of another tenant.
+// image that was made from a server is a template: the server may be another tenant's.
 func (c *Client) imageFor(ctx context.Context, op, template string) (string, *cloud.Error) {
 	name := template
 	if name == "" {
@@ -91,14 +91,16 @@ func (c *Client) imageFor(ctx context.Context, op, template string) (string, *cl
 		}
 		c.images.put(name, name)
 	}
-	id, err := c.idOf(ctx, c.images, call, name, "image", func() []named { return got.Images })
+	id, err := c.idOf(ctx, c.images, call, name, "image", func() []named {
+		return slices.DeleteFunc(got.Images, func(n named) bool { return !c.isTemplate(n) })
+	})
 	if err == nil && !byID {
 		c.imageNames.put(id, name)
 	}
 	return id, err
 }
 
-// checkTemplate refuses the id of a snapshot. The create says whether an image exists.
+// checkTemplate refuses the id of an image that is no template. The create says whether an image exists.
 func (c *Client) checkTemplate(ctx context.Context, op, id string) *cloud.Error {
 	var got named
 	err := c.do(ctx, &call{
@@ -110,8 +112,8 @@ func (c *Client) checkTemplate(ctx context.Context, op, id string) *cloud.Error 
 	case err != nil:
 		err.Detail = "looking for image " + quote(id) + ": " + err.Detail
 		return err
-	case got.Mark != "":
-		return refuse(op, cloud.Rejected, "image %s is a snapshot of a VM, and no template", quote(id))
+	case !c.isTemplate(got):
+		return refuse(op, cloud.Rejected, "image %s was made from a server, so it is no template: an administrator can remove its properties image_type and instance_uuid", quote(id))
 	}
 	return nil
 }
@@ -164,8 +166,18 @@ func (c *Client) defaultNetwork(ctx context.Context, op string) (string, *cloud.
 type named struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Mark is that of snapshotImage.
-	Mark string `json:"privatecloud:snapshot"`
+	// Mark, Type and ServerID are those of snapshotImage.
+	Mark     string `json:"privatecloud:snapshot"`
+	Type     string `json:"image_type"`
+	ServerID string `json:"instance_uuid"`
+}
+
+// isTemplate reports whether servers may be made from an image. One that was made from a server, as a snapshot, a
+// backup, or when the server was shelved, may have the data and the name of another tenant's server: it counts only if
+// the Cloud names it as the default, and this client did not make it.
+func (c *Client) isTemplate(n named) bool {
+	ofServer := n.ServerID != "" || n.Type == "snapshot" || n.Type == "backup"
+	return n.Mark == "" && (!ofServer || n.Name == c.cfg.Image || n.ID == c.cfg.Image)
 }
 
 // idOf returns the id of what a call lists by name. An id is used as it is: the create
@@ -181,7 +193,7 @@ func (c *Client) idOf(ctx context.Context, kept *lookup, call *call, name, noun 
 		err.Detail = "looking for " + noun + " " + quote(name) + ": " + err.Detail
 		return "", err
 	}
-	matches := slices.DeleteFunc(listed(), func(n named) bool { return n.Name != name || n.Mark != "" })
+	matches := slices.DeleteFunc(listed(), func(n named) bool { return n.Name != name })
 	switch {
 	case len(matches) == 0:
 		return "", refuse(call.op, cloud.Rejected, "no %s that can be used is named %s; %s", noun, quote(name), c.others(ctx, call, listed))
@@ -194,8 +206,7 @@ func (c *Client) idOf(ctx context.Context, kept *lookup, call *call, name, noun 
 	return matches[0].ID, nil
 }
 
-// others says what a call lists under other names, without snapshots: their names are those
-// of objects of other tenants.
+// others says what a call lists under other names.
 func (c *Client) others(ctx context.Context, call *call, listed func() []named) string {
 	all := *call
 	all.query = maps.Clone(call.query)
@@ -206,9 +217,7 @@ func (c *Client) others(ctx context.Context, call *call, listed func() []named) 
 	}
 	var names []string
 	for _, n := range listed() {
-		if n.Mark == "" {
-			names = append(names, transport.Printable(n.Name))
-		}
+		names = append(names, transport.Printable(n.Name))
 	}
 	slices.Sort(names)
 	if len(names) == 0 {

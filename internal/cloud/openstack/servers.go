@@ -119,6 +119,9 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		return cloud.Result{}, err
 	}
 	defer end()
+	if strings.Contains(req.Zone, ":") { // nova takes a host and a node after the zone from accounts that may choose them
+		return cloud.Result{}, refuse(op, cloud.Rejected, "zone %s is no availability zone: give the name of one, without host and node", quote(req.Zone))
+	}
 	result, err := c.create(ctx, op, req)
 	return result, asError(err)
 }
