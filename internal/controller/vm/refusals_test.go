@@ -3,6 +3,7 @@ package vm
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,6 +81,27 @@ func TestRefusalsAreBounded(t *testing.T) {
 	if got := r.recall(other("0"), "default"); got == nil {
 		t.Error("a younger refusal was dropped")
 	}
+}
+
+// TestRefusalsTakeBoundedMemory: a tenant edits its VMs, and requests reconciles of them, as often as it likes. What it
+// writes is kept as a digest, and once for each VM.
+func TestRefusalsTakeBoundedMemory(t *testing.T) {
+	r := newRefusals(func() time.Time { return startTime })
+	for vm := range 8 {
+		for edit := range 200 {
+			edited := other(fmt.Sprint(vm), func(vm *pcapi.VM) {
+				vm.Annotations = map[string]string{pcapi.ReconcileRequestedAtAnnotation: fmt.Sprint(edit) + strings.Repeat("x", 1000)}
+				vm.Generation = int64(edit)
+			})
+			r.record(edited, "default", startTime, errTaken)
+			r.recordTags(edited, errTaken, time.Hour)
+		}
+	}
+	equal(t, "remembered", 8+8, len(r.names.Keys())+len(r.tags.Keys()))
+	for vm := range 8 {
+		r.forget(other(fmt.Sprint(vm)).UID)
+	}
+	equal(t, "remembered of VMs that are gone", 0, len(r.names.Keys())+len(r.tags.Keys()))
 }
 
 // TestRefusalsConcurrently finds data races; run it with -race.
