@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"io"
+	"math/rand/v2"
 	"mime"
 	"mime/multipart"
 	"net/mail"
@@ -135,6 +136,21 @@ func TestWithoutQuotesRemovesPartsOfUserData(t *testing.T) {
 			}
 			if got := WithoutQuotes(test.text, Compose(data, keys), data); got != test.want {
 				t.Errorf("sent with keys: %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// BenchmarkWithoutQuotes shows that user data that repeats itself, and is quoted, takes no longer than other data.
+func BenchmarkWithoutQuotes(b *testing.B) {
+	const size = 1 << 20
+	random := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
+	for name, data := range map[string][]byte{"repeats itself": bytes.Repeat([]byte("a"), size), "random": random} {
+		b.Run(name, func(b *testing.B) {
+			text := "there is no template " + string(data[:256])
+			for b.Loop() {
+				WithoutQuotes(text, data, data)
 			}
 		})
 	}

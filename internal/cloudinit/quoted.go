@@ -27,12 +27,14 @@ func WithoutQuotes(text string, data ...[]byte) string {
 	quoted := make([]bool, len(text))
 	for _, plain := range data {
 		for _, form := range [][]byte{plain, base64.StdEncoding.AppendEncode(nil, plain)} {
-			for i := 0; i+window <= len(form); i++ {
-				for _, start := range starts[string(form[i:i+window])] {
+			for i := 0; i+window <= len(form) && len(starts) > 0; i++ {
+				part := form[i : i+window]
+				for _, start := range starts[string(part)] {
 					for j := range window {
 						quoted[start+j] = true
 					}
 				}
+				delete(starts, string(part)) // data that repeats itself marks it once
 			}
 		}
 	}
