@@ -53,7 +53,7 @@ type Env struct {
 // NewEnv returns an Env with the flags that kubectl has.
 func NewEnv(streams genericiooptions.IOStreams, version string) *Env {
 	return &Env{
-		IOStreams: streams, Config: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag(), Version: version,
+		IOStreams: printable(streams), Config: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag(), Version: version,
 		Connect: connect, Terminal: isTerminal,
 	}
 }
