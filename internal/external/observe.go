@@ -63,8 +63,7 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 	o.View = o.Inventory.View()
 	if isMissing {
 		o.CloudMissing = true
-		blocked := l.blocked(obj, o, "%v", missing.Or(l.Elsewhere))
-		blocked.Missing, o.Denied = true, blocked
+		o.Denied = l.blocked(obj, o, "%v", missing.Or(l.Elsewhere))
 		return nil
 	}
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {

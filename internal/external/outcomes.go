@@ -71,7 +71,7 @@ func unmet[R any](o *Observation[R], needs reconciler.Needs) error {
 }
 
 // blocked waits for the Cloud, and enqueues the object when the Cloud is available.
-func (l *Lifecycle[T, R, S]) blocked(obj T, o *Observation[R], format string, args ...any) *reconciler.BlockedError {
+func (l *Lifecycle[T, R, S]) blocked(obj T, o *Observation[R], format string, args ...any) error {
 	o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
 	return reconciler.Blocked("Cloud/"+o.Cloud, pcapi.CloudUnavailableReason, format, args...)
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,7 +86,11 @@ func (r *Reconciler[T, S]) Forget(forget func(client.Object)) handler.EventHandl
 		// An event after a gap in the watch may hold an old version of the object.
 		if !ok || e.DeleteStateUnknown || !r.isClaimed(obj) {
 			forget(e.Object)
-			r.History.forget(kindName[T](), client.ObjectKeyFromObject(e.Object))
+			key := client.ObjectKeyFromObject(e.Object)
+			r.History.forget(kindName[T](), key)
+			if len(r.abandoned.named(key)) > 0 { // what was kept of the name does not wait for an event
+				q.Add(reconcile.Request{NamespacedName: key})
+			}
 			return
 		}
 		if !r.abandoned.has(obj) {
@@ -129,14 +135,16 @@ func (r *Reconciler[T, S]) abandon(ctx context.Context, obj T) {
 	kept.SetDeletionTimestamp(&now)
 	logger := log.FromContext(ctx).WithValues("namespace", obj.GetNamespace(), "name", obj.GetName(), "uid", obj.GetUID())
 	known := r.abandoned.has(kept)
+	claim := []any{"claimedName", kept.GetAnnotations()[pcapi.ClaimedNameAnnotation], "claimedCloud", kept.GetAnnotations()[pcapi.ClaimedCloudAnnotation]}
+	keepOwnAnnotations(kept)
 	if !r.abandoned.put(kept) {
-		logger.Error(errors.New("too many abandoned objects, in all or in this namespace"), "what was created for an object that Kubernetes removed is not deleted")
+		logger.Error(errors.New("too many abandoned objects, in all or in this namespace"), "what was created for an object that Kubernetes removed is not deleted", claim...)
+		r.drop(kept)
 		return
 	}
 	if !known {
 		abandonedTotal().WithLabelValues(nameOf(kept)).Inc()
-		logger.Info("Kubernetes removed the object although its claim was stored: it is reconciled as a deleted object",
-			"claimedName", kept.GetAnnotations()[pcapi.ClaimedNameAnnotation], "claimedCloud", kept.GetAnnotations()[pcapi.ClaimedCloudAnnotation])
+		logger.Info("Kubernetes removed the object although its claim was stored: it is reconciled as a deleted object", claim...)
 	}
 }
 
@@ -166,10 +174,13 @@ func (r *Reconciler[T, S]) reconcileAbandoned(w *work, name types.NamespacedName
 // memory: it may hold the only record of an id.
 func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (earlier, error) {
 	if owned, wait, err := r.own(w, obj); !owned {
-		if err == nil && wait == 0 && r.giveUp(w, obj, errDisowned, "") {
+		if err != nil || wait > 0 {
+			return earlier{after: cmp.Or(wait, abandonedDelay)}, err
+		}
+		if r.giveUp(w, obj, errDisowned, "") {
 			return earlier{}, nil
 		}
-		return earlier{after: cmp.Or(wait, abandonedDelay)}, err
+		return earlier{after: abandonedDelay, why: whyKept(obj, errDisowned)}, nil
 	}
 	before := obj.DeepCopyObject().(T)
 	w.interrupted = false
@@ -198,15 +209,20 @@ func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (earlier, error) {
 	waits := earlier{after: min(cmp.Or(result.RequeueAfter, abandonedDelay), abandonedDelay)}
 	if wait, ok := errors.AsType[*WaitError](outcome); !ok || !wait.Quiet {
 		r.record(w.ctx, before, obj)
-		waits.why = fmt.Sprintf(". Kubernetes has already removed it, so nobody can edit it. The operator tries until %s, and then leaves in the cloud what may belong to it. Cause: %s",
-			givenUpAt(obj, outcome).UTC().Format(time.RFC3339), messageOf(outcome))
+		waits.why = whyKept(obj, outcome)
 	}
 	return waits, err
 }
 
+// whyKept says why an abandoned object is not released, to be appended to a message.
+func whyKept(obj Object, outcome error) string {
+	return fmt.Sprintf(". Kubernetes has already removed it, so nobody can edit it. The operator tries until %s, and then leaves in the cloud what may belong to it. Cause: %s",
+		givenUpAt(obj, outcome).UTC().Format(time.RFC3339), messageOf(outcome))
+}
+
 const (
-	// Patience is how long an abandoned object may need a decision of a user, which nobody can take for it, or wait
-	// for a Cloud that does not exist, before another object of its name goes on.
+	// Patience is how long an abandoned object may need a decision of a user, which nobody can take for it, before
+	// another object of its name goes on.
 	Patience = 15 * time.Minute
 	// longestDeletion is how long the deletion of an abandoned object may take in all, such as during an outage of
 	// the cloud, while the brake is on, or as long as VMs use a Network.
@@ -216,14 +232,13 @@ const (
 // givenUpAt returns when an abandoned object whose conditions report this outcome is given up.
 func givenUpAt(obj Object, outcome error) time.Time {
 	deleted := obj.GetDeletionTimestamp().Time
-	blocked, _ := errors.AsType[*BlockedError](outcome)
 	stalled := meta.FindStatusCondition(obj.GetConditions(), pcapi.StalledCondition)
 	switch {
-	case Reason(outcome) == pcapi.ApprovalRequiredReason, blocked != nil && blocked.Missing:
+	case Reason(outcome) == pcapi.ApprovalRequiredReason:
 		return deleted.Add(Patience)
-	case stalled != nil && stalled.LastTransitionTime.After(deleted):
+	case IsStalled(outcome) && stalled != nil && stalled.LastTransitionTime.After(deleted):
 		return stalled.LastTransitionTime.Add(Patience)
-	case stalled != nil:
+	case IsStalled(outcome):
 		return deleted.Add(Patience)
 	}
 	return deleted.Add(longestDeletion)
@@ -236,13 +251,28 @@ func (r *Reconciler[T, S]) giveUp(w *work, obj T, outcome error, left string) bo
 		return false
 	}
 	r.abandoned.remove(obj)
-	givenUpTotal().WithLabelValues(nameOf(obj)).Inc()
 	log.FromContext(w.ctx).Info("gave up an object that Kubernetes deleted before its resource", "uid", obj.GetUID(), "message", messageOf(outcome), "left", left,
 		"claimedName", obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], "claimedCloud", obj.GetAnnotations()[pcapi.ClaimedCloudAnnotation])
+	r.drop(obj)
+	return true
+}
+
+// drop counts an object whose resource may be left, and drops what is remembered of it.
+func (r *Reconciler[T, S]) drop(obj T) {
+	givenUpTotal().WithLabelValues(nameOf(obj)).Inc()
 	if r.Disowned != nil {
 		r.Disowned(obj)
 	}
-	return true
+}
+
+// keepOwnAnnotations removes the annotations that the deletion of an abandoned object does not need: users choose
+// how long they are.
+func keepOwnAnnotations(obj Object) {
+	own := obj.GetAnnotations()
+	maps.DeleteFunc(own, func(key, _ string) bool {
+		return !strings.HasPrefix(key, pcapi.GroupVersion.Group+"/") || key == pcapi.ReconcileRequestedAtAnnotation
+	})
+	obj.SetAnnotations(own)
 }
 
 // abandoned holds the abandoned objects of a kind. The zero value is ready for use.

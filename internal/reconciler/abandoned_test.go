@@ -276,8 +276,44 @@ func TestDeletionDoesNotWaitForAnEarlierObjectOfTheName(t *testing.T) {
 	if err := w.client.Delete(t.Context(), next); err != nil {
 		t.Fatalf("Delete: %v", err)
 	}
-	w.mustReconcile()
+	result := w.mustReconcile()
 	equal(t, "error of the deletion: tried", "Blocked", reasonOf(w.stored()))
+	if result.RequeueAfter == 0 || result.RequeueAfter > 30*time.Second {
+		t.Errorf("again after %v, want at most 30s: the earlier object waits", result.RequeueAfter)
+	}
+}
+
+// TestEarlierObjectIsEnqueuedOnceALaterOneIsGone: its own retry may have been that of the later one.
+func TestEarlierObjectIsEnqueuedOnceALaterOneIsGone(t *testing.T) {
+	w := newAbandonedWorld(t, example(unclaimed))
+	w.created = w.replace
+	w.deleting = reconciler.Blocked("Cloud/default", "CloudUnavailable", "%v", errBroken)
+	w.mustReconcile()
+	later := w.stored()
+	later.DeletionTimestamp = new(metav1.Now())
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	w.reconciler.Forget(func(client.Object) {}).Delete(t.Context(), event.DeleteEvent{Object: later}, queue)
+	equal(t, "enqueued", 1, queue.Len())
+}
+
+// TestAbandonedObjectKeepsNoAnnotationsOfUsers: they may be long, and the deletion does not need them.
+func TestAbandonedObjectKeepsNoAnnotationsOfUsers(t *testing.T) {
+	w := newAbandonedWorld(t, example(unclaimed, func(vm *pcapi.VM) {
+		vm.Annotations = map[string]string{"example.com/long": "x", pcapi.ReconcileRequestedAtAnnotation: "x", pcapi.DeletionProtectionAnnotation: "true"}
+	}))
+	w.created = w.replace
+	w.deleting = reconciler.Blocked("Cloud/default", "CloudUnavailable", "%v", errBroken)
+	w.mustReconcile()
+	for _, vm := range w.reconciler.Abandoned() {
+		equal(t, "deletion-protection", "true", vm.Annotations[pcapi.DeletionProtectionAnnotation])
+		for _, key := range []string{"example.com/long", pcapi.ReconcileRequestedAtAnnotation} {
+			if _, ok := vm.Annotations[key]; ok {
+				t.Errorf("annotation %s is kept", key)
+			}
+		}
+	}
+	equal(t, "abandoned", 1, len(w.reconciler.Abandoned()))
 }
 
 func TestAbandonedObjectsOfOneNamespaceAreBounded(t *testing.T) {

@@ -27,8 +27,6 @@ type BlockedError struct {
 	On      string
 	Reason  string
 	Message string
-	// Missing: what On names does not exist.
-	Missing bool
 	// RequeueAfter reconciles the object also after this time, where something
 	// ends by itself; 0 for never.
 	RequeueAfter time.Duration
@@ -58,7 +56,7 @@ func Wait(after time.Duration, reason, format string, args ...any) error {
 }
 
 // Blocked returns a BlockedError.
-func Blocked(on, reason, format string, args ...any) *BlockedError {
+func Blocked(on, reason, format string, args ...any) error {
 	return &BlockedError{On: on, Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 

@@ -159,12 +159,20 @@ func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Reques
 		return ctrl.Result{RequeueAfter: waits.after}, err
 	case (waits.after > 0 || err != nil) && !deleting(obj):
 		return ctrl.Result{RequeueAfter: waits.after}, errors.Join(err, r.waitForEarlier(w, obj, waits.why))
-	case held > 0:
-		return ctrl.Result{RequeueAfter: held}, nil
-	case pcapi.Paused(obj):
-		return r.pause(w, obj)
 	}
-	return r.reconcile(w, obj)
+	var result ctrl.Result
+	switch failed := error(nil); {
+	case held > 0:
+		result.RequeueAfter = held
+	case pcapi.Paused(obj):
+		result, failed = r.pause(w, obj)
+		err = errors.Join(err, failed)
+	default:
+		result, failed = r.reconcile(w, obj)
+		err = errors.Join(err, failed)
+	}
+	result.RequeueAfter = earliest(result.RequeueAfter, waits.after) // the earlier objects of the name go on
+	return result, err
 }
 
 // reconcile observes, plans, acts and reports.
