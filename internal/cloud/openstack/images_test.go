@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -125,16 +126,21 @@ func TestImageOfACreateIsNamedWithoutACall(t *testing.T) {
 func TestNoServerIsCreatedFromTheImageOfAServer(t *testing.T) {
 	for kind, properties := range map[string]string{
 		"a VMSnapshot": `"privatecloud:snapshot": "ns-snap-0123456789ab"`, "a snapshot or a shelved server": `"image_type": "snapshot", "instance_uuid": "` + someID + `"`,
-		"a backup": `"image_type": "backup", "instance_uuid": "` + someID + `"`, "a snapshot without a server": `"image_type": "snapshot"`, "of a server alone": `"instance_uuid": "` + someID + `"`,
+		"a backup": `"image_type": "backup", "instance_uuid": "` + someID + `"`, "a snapshot without a server": `"image_type": "snapshot"`, "a server that boots from a volume": `"block_device_mapping": "[{\"snapshot_id\": \"x\"}]", "root_device_name": "/dev/vda"`, "of a server alone": `"instance_uuid": "` + someID + `"`,
 	} {
 		for name, tc := range map[string]struct{ template, says string }{
-			"by its name": {"prod-db", "no image that can be used is named"},
-			"by its id":   {otherID, "was made from a server"},
-			"another":     {"nothing", "there are none"},
+			"by its name":                  {"prod-db", "no image that can be used is named"},
+			"by its id":                    {otherID, "was made from a server"},
+			"another":                      {"nothing", "there are none"},
+			"with the name of the default": {"debian", "no image that can be used is named"},
 		} {
 			t.Run(kind+", "+name, func(t *testing.T) {
 				s := newStub(t)
-				s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "prod-db", `+properties+`}]}`)
+				listed := "prod-db"
+				if tc.template == "debian" && kind == "a VMSnapshot" {
+					listed = "debian"
+				}
+				s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "`+listed+`", `+properties+`}]}`)
 				s.on("GET image/images/"+otherID, `{"id": "`+otherID+`", "name": "renamed", `+properties+`}`)
 				_, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Template: tc.template})
 				if !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), tc.says) {
@@ -148,6 +154,30 @@ func TestNoServerIsCreatedFromTheImageOfAServer(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestPublicImageOfAServerIsATemplate(t *testing.T) {
+	s := newStub(t)
+	s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "golden", "visibility": "public", "image_type": "snapshot", "instance_uuid": "`+someID+`"}]}`)
+	s.on("POST compute/servers", `{"server": {"id": "`+someID+`"}}`, 202)
+	if _, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Template: "golden"}); err != nil {
+		t.Errorf("CreateServer: %v", err)
+	}
+}
+
+func TestSnapshotWithTheNameOfTheDefaultImageChangesNothing(t *testing.T) {
+	s := newStub(t)
+	s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian", "image_type": "snapshot"}, {"id": "`+someID+`", "name": "debian"}]}`)
+	var sent string
+	s.handle("POST compute/servers", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent = string(body)
+		w.WriteHeader(http.StatusAccepted)
+		fmt.Fprintf(w, `{"server": {"id": %q}}`, someID)
+	})
+	if _, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web"}); err != nil || !strings.Contains(sent, someID) {
+		t.Errorf("CreateServer: %v, sent %s, want image %s", err, sent, someID)
 	}
 }
 

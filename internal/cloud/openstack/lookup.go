@@ -92,7 +92,7 @@ func (c *Client) imageFor(ctx context.Context, op, template string) (string, *cl
 		c.images.put(name, name)
 	}
 	id, err := c.idOf(ctx, c.images, call, name, "image", func() []named {
-		return slices.DeleteFunc(got.Images, func(n named) bool { return !c.isTemplate(n) })
+		return c.templates(got.Images, name)
 	})
 	if err == nil && !byID {
 		c.imageNames.put(id, name)
@@ -112,8 +112,8 @@ func (c *Client) checkTemplate(ctx context.Context, op, id string) *cloud.Error 
 	case err != nil:
 		err.Detail = "looking for image " + quote(id) + ": " + err.Detail
 		return err
-	case !c.isTemplate(got):
-		return refuse(op, cloud.Rejected, "image %s was made from a server, so it is no template: an administrator can remove its properties image_type and instance_uuid", quote(id))
+	case len(c.templates([]named{got}, id)) == 0:
+		return refuse(op, cloud.Rejected, "image %s was made from a server and cannot be used as a template: see the documentation of clouds of type OpenStack for how an administrator can change that", quote(id))
 	}
 	return nil
 }
@@ -170,14 +170,31 @@ type named struct {
 	Mark     string `json:"privatecloud:snapshot"`
 	Type     string `json:"image_type"`
 	ServerID string `json:"instance_uuid"`
+	// Volumes is set in images of servers that boot from a volume: nova boots a copy of the volume.
+	Volumes any `json:"block_device_mapping"`
+	// Visibility is "public" in images that every project can boot.
+	Visibility string `json:"visibility"`
 }
 
-// isTemplate reports whether servers may be made from an image. One that was made from a server, as a snapshot, a
-// backup, or when the server was shelved, may have the data and the name of another tenant's server: it counts only if
-// the Cloud names it as the default, and this client did not make it.
-func (c *Client) isTemplate(n named) bool {
-	ofServer := n.ServerID != "" || n.Type == "snapshot" || n.Type == "backup"
-	return n.Mark == "" && (!ofServer || n.Name == c.cfg.Image || n.ID == c.cfg.Image)
+// ofServer reports whether an image was made from a server, as a snapshot, a backup, or when the server was shelved. It
+// may have the data and the name of another tenant's server, unless it is public.
+func (n named) ofServer() bool {
+	return n.Mark != "" || n.Visibility != "public" && (n.ServerID != "" || n.Volumes != nil || n.Type == "snapshot" || n.Type == "backup")
+}
+
+// templates returns the images from which servers may be made. An image of a server counts only if it has the wanted
+// name or id, the Cloud names it as the default, no other image has that name, and this client did not make it.
+func (c *Client) templates(images []named, wanted string) []named {
+	usable := slices.DeleteFunc(slices.Clone(images), named.ofServer)
+	is := func(n named) bool { return n.Name == wanted || n.ID == wanted }
+	if wanted == c.cfg.Image && !slices.ContainsFunc(usable, is) {
+		for _, n := range images {
+			if n.Mark == "" && is(n) {
+				usable = append(usable, n)
+			}
+		}
+	}
+	return usable
 }
 
 // idOf returns the id of what a call lists by name. An id is used as it is: the create
