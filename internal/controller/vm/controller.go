@@ -101,7 +101,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	b := tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), opts.Scope, find.ByNamespace, find.ByCloud)
 	return watchSnapshots(watchClasses(b, find), mgr.GetCache()).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changed)).
-		Watches(&pcapi.VM{}, engine.Forget(k.ForgetDeleted)).
+		Watches(&pcapi.VM{}, engine.Forget(k.forgetVM)).
 		Watches(&pcapi.VM{}, k.freed(find)).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		Watches(&pcapi.VmGroup{}, membersOf(find), builder.WithPredicates(protectionEnded)).

@@ -182,6 +182,34 @@ func TestLostCreateUnderANameThatTheCloudChoseIsNotRepeated(t *testing.T) {
 	}
 }
 
+// TestServerWithAChosenNameIsImportedAfterALostAnswer takes the way out of Ambiguous that the documentation names.
+func TestServerWithAChosenNameIsImportedAfterALostAnswer(t *testing.T) {
+	for name, tc := range chosenNames {
+		for profile, caps := range map[string]cloud.Capabilities{"unique names of the operator": uniqueNamesOnly, "no proofs": withoutProofs} {
+			t.Run(name+", "+profile, func(t *testing.T) {
+				h := newHarness(t, caps, vmWith(asking(tc.asked)))
+				h.give(tc.given)
+				h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+				for range 5 {
+					h.mustReconcile()
+					h.later(settleTime + time.Second)
+				}
+				if h.vm().Status.VMID == "s1" {
+					return
+				}
+				h.edit(func(vm *pcapi.VM) {
+					vm.Spec.VMName, vm.Spec.Import = tc.given, &pcapi.VMImport{VMID: "s1"}
+				})
+				for range 3 {
+					h.mustReconcile()
+					h.later(settleTime)
+				}
+				equal(t, "vmId", "s1", h.vm().Status.VMID)
+			})
+		}
+	}
+}
+
 func TestServersOfOtherNamesOrThatAreOlderDoNotPreventASecondCreate(t *testing.T) {
 	for _, s := range []cloud.Server{
 		{ID: "x1", Name: "web.example.com", State: cloud.StateActive, CreatedAt: startTime.Add(-time.Hour)},

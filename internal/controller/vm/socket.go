@@ -66,11 +66,8 @@ func (k *kind) Reported(vm *pcapi.VM, obs *observation) {
 	}, recordedResult(vm))
 }
 
-// ForgetReported ends the connections to the guest, and drops the refusals of the VM.
-func (k *kind) ForgetReported(uid types.UID) {
-	k.probes.Forget(string(uid))
-	k.refusals.forget(uid)
-}
+// ForgetReported ends the connections to the guest.
+func (k *kind) ForgetReported(uid types.UID) { k.probes.Forget(string(uid)) }
 
 // socketAddress returns what a VM with a probe of a port is dialled at, and whether there is one.
 func socketAddress(vm *pcapi.VM) (netip.AddrPort, bool) {
