@@ -5,6 +5,7 @@
 //	errors.go    what users can do about errors, and exit codes
 //	served.go    whether the operator of the cluster is there, and old
 //	output.go    tables and JSON
+//	printable.go no terminal sequences in the output
 //	confirm.go   questions on a terminal
 //	complete.go  proposals for the shell
 //	pages.go     lists of many objects

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/plugin"
 )
 
 // maxNamed bounds the resources that one line names.
@@ -34,13 +35,13 @@ func (p *Plan) print(out io.Writer) error {
 			unchanged++
 			continue
 		}
-		fmt.Fprintf(out, "%s %s\n", o.Kind, o.named())
+		fmt.Fprintf(out, "%s %s\n", o.Kind, plugin.Plain(o.named()))
 		for _, line := range lines(o.Changes) {
-			fmt.Fprintf(out, "  %s\n", line)
+			fmt.Fprintf(out, "  %s\n", plugin.Plain(line))
 		}
 		for _, note := range []struct{ label, text string }{{"waits", o.Waits}, {"note", o.Assumed}, {"error", o.Error}} {
 			if note.text != "" {
-				fmt.Fprintf(out, "  %s: %s\n", note.label, note.text)
+				fmt.Fprintf(out, "  %s: %s\n", note.label, plugin.Plain(note.text))
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func sentence(l *entry) string {
 	case stateMissing:
 		return who + " does not exist"
 	case stateUnreadable:
-		return who + " cannot be read: " + l.Message
+		return who + " cannot be read: " + oneLine(l.Message)
 	default:
 		text = who + " has no conditions yet: the operator has not reconciled it, or does not run"
 	}
@@ -134,10 +134,10 @@ func claimed(c *claim) string {
 		fmt.Fprintf(&text, "; name %q", c.ClaimedName)
 	}
 	if c.Cloud != "" {
-		text.WriteString("; Cloud " + c.Cloud)
+		text.WriteString("; Cloud " + oneLine(c.Cloud))
 	}
 	if c.ID != "" {
-		text.WriteString("; id " + c.ID)
+		text.WriteString("; id " + oneLine(c.ID))
 	}
 	return text.String()
 }
