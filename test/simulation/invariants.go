@@ -86,7 +86,8 @@ func (w *world) serversOf(vm *pcapi.VM) []cloud.Server {
 		if vm.Status.VMID != "" {
 			return !w.ownedBy(s.ID, vm)
 		}
-		return w.imported[s.ID] || !cloud.AlikeNames(s.Name, vm.Spec.VMName)
+		another := w.ownerOf(s) != vm.UID && w.forgotten(w.ownerOf(s)) // nobody remembers whose it is
+		return w.imported[s.ID] || another || !cloud.AlikeNames(s.Name, vm.Spec.VMName)
 	})
 }
 

@@ -110,7 +110,8 @@ func (w *world) checkNetworksConverged() {
 	switch {
 	case n == nil:
 	case n.DeletionTimestamp != nil:
-		if !slices.ContainsFunc(w.api.all(vmKind), attachedTo(n)) {
+		left := func(s cloud.Server) bool { return s.NetworkID == n.Status.NetworkID && w.forgotten(w.ownerOf(s)) }
+		if !slices.ContainsFunc(w.api.all(vmKind), attachedTo(n)) && !slices.ContainsFunc(w.servers(), left) {
 			w.violate(deletedGone, "Network %s is being deleted: %s", n.Name, readyOf(n))
 		}
 	case strings.Contains(readyOf(n), "VMs on this network"): // of an earlier Network, which was removed without its finalizer
