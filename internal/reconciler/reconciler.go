@@ -153,26 +153,26 @@ func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Reques
 		return ctrl.Result{RequeueAfter: earliest(waits.after, after)}, errors.Join(err, readErr)
 	}
 	r.warnOfAnnotations(obj)
-	held := r.rejections.left(obj)
 	switch {
 	case r.released(obj), r.releases.has(obj.GetUID()), r.abandoned.has(obj):
 		return ctrl.Result{RequeueAfter: waits.after}, err
 	case (waits.after > 0 || err != nil) && !deleting(obj):
 		return ctrl.Result{RequeueAfter: waits.after}, errors.Join(err, r.waitForEarlier(w, obj, waits.why))
 	}
-	var result ctrl.Result
-	switch failed := error(nil); {
-	case held > 0:
-		result.RequeueAfter = held
-	case pcapi.Paused(obj):
-		result, failed = r.pause(w, obj)
-		err = errors.Join(err, failed)
-	default:
-		result, failed = r.reconcile(w, obj)
-		err = errors.Join(err, failed)
-	}
+	result, failed := r.reconcileUnlessHeld(w, obj)
 	result.RequeueAfter = earliest(result.RequeueAfter, waits.after) // the earlier objects of the name go on
-	return result, err
+	return result, errors.Join(err, failed)
+}
+
+// reconcileUnlessHeld reconciles an object that is not paused, and whose last status the API server did not reject.
+func (r *Reconciler[T, S]) reconcileUnlessHeld(w *work, obj T) (ctrl.Result, error) {
+	switch held := r.rejections.left(obj); {
+	case held > 0:
+		return ctrl.Result{RequeueAfter: held}, nil
+	case pcapi.Paused(obj):
+		return r.pause(w, obj)
+	}
+	return r.reconcile(w, obj)
 }
 
 // reconcile observes, plans, acts and reports.
