@@ -29,6 +29,7 @@
 //	snapshots.go   the VMSnapshots of a VM that is deleted
 //	revert.go      reverts to a VMSnapshot
 //	userdata.go    the user data of a new VM
+//	confirm.go     the read of a server before it is imported
 //	refusals.go    names and tags that the cloud refused lately
 //	status.go      the status (pure)
 //	interfaces.go  the network interfaces in the status (pure)

@@ -46,7 +46,7 @@ type refusal struct {
 
 type digest [sha256.Size]byte
 
-func digestOf(parts ...any) digest { return sha256.Sum256(fmt.Appendf(nil, "%q", parts)) }
+func digestOf(parts ...string) digest { return sha256.Sum256(fmt.Appendf(nil, "%q", parts)) }
 
 // nameOf returns the name of the server that a VM asks for.
 func nameOf(vm *pcapi.VM) cloud.Name { return cloud.Name{Name: vm.Spec.VMName, Folder: vm.Spec.Folder} }
