@@ -113,6 +113,9 @@ type Observation[R any] struct {
 	// belong to the object.
 	Candidates []R
 	Proof      Proof
+	// Missing is the id of what a create of this process made, if the cloud does not find that any more;
+	// empty otherwise.
+	Missing string
 }
 
 // Observed is an observation that embeds Observation.

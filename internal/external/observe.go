@@ -179,6 +179,9 @@ func (l *Lifecycle[T, R, S]) askUnrecorded(ctx context.Context, obj T, obs S, id
 		o.Displaced = l.displaced(obj, err)
 	case cloud.Is(err, cloud.NotFound), err == nil && l.reused(obj, obs, r), notFound(err) && l.unlisted(o, id):
 		o.Candidates = others
+		if len(others) == 0 && !l.Tracker.AllRefused(obj.GetUID()) {
+			o.Missing = id
+		}
 	case notFound(err): // a listing decides
 	case err != nil:
 		return l.lookFailed(obj, o, err)

@@ -68,6 +68,11 @@ func (l *Lifecycle[T, R, S]) planFound(obj T, obs S) (plan reconciler.Plan[T, S]
 		return l.Do(l.Steps.Adopt, l.Steps.DeleteDuplicate), true
 	case o.Proved():
 		return l.Do(l.Steps.Adopt).Then(l.kind.Adopted(obj, o.Candidates[0])), true
+	case repeatable && o.Missing != "" && o.SettleTimeLeft == 0: // the key leads to nothing else
+		return l.End(l.lost(o.Missing)), true
+	case repeatable && o.Missing != "":
+		return l.End(reconciler.Wait(min(o.SettleTimeLeft, l.Backoff.When(obj.GetUID())), pcapi.OutcomeUnknownReason,
+			"the cloud answered the create with %s %s and does not find it; it is looked for until the Cloud's settleTime has passed", l.Noun, o.Missing)), true
 	case repeatable && o.New && o.Closing == nil: // no create was sent, or its key leads to what it made
 	case !o.Looked, o.Incomplete && !repeatable:
 		return l.Do(l.Steps.Look), true

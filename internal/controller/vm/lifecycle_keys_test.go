@@ -55,6 +55,38 @@ func TestCreateInProgressIsRepeatedUntilItsServerIsKnown(t *testing.T) {
 	}
 }
 
+// Somebody deletes the server before its id is on record. The key of the create leads to nothing else: another
+// create would be answered with the same server.
+func TestServerThatIsGoneBeforeItIsRecordedIsLost(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{
+		"all capabilities": operating, "a key and labels": operatingWithout(cloud.UniqueNames), "a key alone": operatingWithout(cloud.Labels, cloud.UniqueNames),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, caps, vmWith())
+			h.mustReconcile()
+			h.cloud.FinishOperations()
+			h.cloud.RemoveServers("s1")
+			for range 2 {
+				h.later(pollInterval)
+				h.mustReconcile()
+			}
+			h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown", "does not find it")
+			creates := h.cloud.Sent(cloudfake.CreateServer)
+			for range 3 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			equal(t, "creates after the answer", creates, h.cloud.Sent(cloudfake.CreateServer))
+			h.wantCondition(pcapi.ReadyCondition, "False Lost", "VM s1 is gone from the cloud")
+			equal(t, "vmId", "s1", h.vm().Status.VMID)
+			equal(t, "state", pcapi.VMStateLost, h.vm().Status.State)
+			h.remove()
+			h.mustReconcile()
+			h.wantGone()
+		})
+	}
+}
+
 func TestDeletionWhileCreateIsInProgressDeletesItsServer(t *testing.T) {
 	for name, tc := range inProgress {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,9 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if server := obs.Resource; server != nil && (vm.Status.VMID == "" || vm.Status.VMID == server.ID) {
 		reportServer(vm, obs, *server)
 	}
+	if vm.Status.VMID == "" && reconciler.Reason(outcome) == pcapi.LostReason {
+		recordLost(vm, obs)
+	}
 	if obs.Gone || obs.Displaced != nil {
 		hideServer(vm)
 	}
@@ -92,6 +95,13 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	if last == nil || abs(now-*last) >= int32(max(1, obs.View.Settings.UtilizationStep)) { //nolint:gosec // 1-100
 		vm.Status.CPUUtilization = &now
 	}
+}
+
+// recordLost records the server that a create made and that was gone before it was on record.
+func recordLost(vm *pcapi.VM, obs *observation) {
+	vm.Status.VMID, vm.Status.NameInCloud, vm.Status.Cloud = obs.Missing, obs.Claimed, obs.Cloud
+	vm.Status.CreatedTime = new(reconciler.StatusTime(obs.Now))
+	obs.MarkGone()
 }
 
 // hideServer removes from the status what the cloud reports of a server.
