@@ -136,7 +136,7 @@ func TestRefusedNameIsCheckedBeforeAnotherCreateOfAClaimedVM(t *testing.T) {
 			h := newHarness(t, caps, vmWith())
 			h.cloud.OnCall(func(_ context.Context, verb cloudfake.Verb, _ string) {
 				if verb == cloudfake.CreateServer && !h.cloud.HasServer("others") {
-					h.cloud.AddServers(cloud.Server{ID: "others", Name: "web"})
+					h.cloud.AddServers(cloud.Server{ID: "others", Name: "web", CreatedAt: startTime.Add(-time.Hour)})
 				}
 			})
 			for range 4 {

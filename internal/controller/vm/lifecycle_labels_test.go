@@ -253,7 +253,7 @@ func TestCreateOnACloudThatDropsLabelsIsNotReleasedAfterARestart(t *testing.T) {
 }
 
 func TestClaimIsKeptAfterARestartOnACloudThatDropsLabels(t *testing.T) {
-	for name, want := range map[string]string{"all capabilities": "Ambiguous", "labels and names": "Taken"} {
+	for _, name := range []string{"all capabilities", "labels and names"} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, withLabels[name], vmWith())
 			h.cloud.Alter(unlabelled)
@@ -267,7 +267,42 @@ func TestClaimIsKeptAfterARestartOnACloudThatDropsLabels(t *testing.T) {
 			}
 			h.wantServers("s1")
 			h.wantClaim("web")
-			h.wantCondition(pcapi.ReadyCondition, "False "+want)
+			h.wantCondition(pcapi.ReadyCondition, "False Ambiguous")
+			h.wantCondition(pcapi.CreatedCondition, "False Ambiguous")
+		})
+	}
+}
+
+// The create arrives after its process has ended, and the name is checked already.
+func TestNameThatALostCreateTookWithoutLabelsIsAmbiguous(t *testing.T) {
+	tests := map[string]struct {
+		created time.Duration // of the server that has the name; 0 if the cloud does not say it
+		labels  map[string]string
+		want    string
+	}{
+		"it may be the VM's":      {time.Second, nil, "False Ambiguous"},
+		"it is of unknown age":    {0, nil, "False Ambiguous"},
+		"it is older than the VM": {-time.Hour, nil, "False Taken"},
+		"it is another owner's":   {time.Second, map[string]string{inventory.UIDLabel: "another-uid", inventory.ClusterLabel: "cluster"}, "False Taken"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, profiles["labels and names"], vmWith())
+			h.cloud.Fail(cloudfake.CreateServer, errReset, false)
+			h.mustReconcile()
+			h.start()
+			h.connect()
+			late := cloud.Server{ID: "late", Name: "web", State: cloud.StateActive, CPU: 2, Labels: tc.labels}
+			if tc.created != 0 {
+				late.CreatedAt = startTime.Add(tc.created)
+			}
+			h.cloud.AddServers(late)
+			for range 3 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			h.wantServers("late")
+			h.wantCondition(pcapi.ReadyCondition, tc.want, "the name is in use")
 		})
 	}
 }

@@ -41,6 +41,13 @@ func (k *kind) nameRefused(vm *pcapi.VM) bool {
 	return k.Tracker.AllRefused(vm.UID) && meta.IsStatusConditionFalse(vm.Status.Conditions, pcapi.NameCheckedCondition)
 }
 
+// nameDoubted reports whether the status says that the server which has the name may be the VM's. The name is then
+// checked before another create. A create with an idempotency key leads to what an earlier one made.
+func nameDoubted(vm *pcapi.VM, obs *observation) bool {
+	created := meta.FindStatusCondition(vm.Status.Conditions, pcapi.CreatedCondition)
+	return !obs.Capabilities().Has(cloud.Idempotency) && created != nil && created.Reason == pcapi.AmbiguousReason
+}
+
 // PlanCreate checks the name before the create, and before a claim of its own. A claim is
 // removed if another VM has the name.
 func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
@@ -57,7 +64,7 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 		return k.Do(k.Steps.Unclaim).Then(taken(obs, obs.rival))
 	case obs.rival != nil:
 		return k.End(taken(obs, obs.rival))
-	case claimed && !unchecked(vm, obs) && obs.nameErr == nil && !k.nameRefused(vm):
+	case claimed && !unchecked(vm, obs) && obs.nameErr == nil && !k.nameRefused(vm) && !nameDoubted(vm, obs):
 		return k.creating(vm, obs)
 	case obs.nameErr != nil:
 		return k.End(refusedName(obs, cloud.Public(obs.nameErr)))

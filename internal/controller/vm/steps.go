@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -63,26 +61,11 @@ func (k *kind) confirmName(ctx context.Context, vm *pcapi.VM, obs *observation) 
 	case !cloud.Is(err, cloud.Taken):
 		return k.Failed(vm, &obs.Observation, err)
 	}
-	listed := "no listed server has it"
-	if servers := named(obs, obs.Claimed, vm.Spec.Folder); len(servers) > 0 {
-		listed = fmt.Sprintf("VM %s has it", servers[0].ID)
-	}
-	err = fmt.Errorf("%w, and %s; it was free when this VM claimed it, so a create whose answer was lost may have made a server, perhaps with another name or other labels: "+
-		"look for it in the cloud and delete or rename it", cloud.Public(err), listed)
+	err = unprovedName(vm, obs, err)
 	if vm.DeletionTimestamp.IsZero() {
 		return ambiguous(err)
 	}
 	return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf("%w, or set spec.deletionPolicy to Orphan to release this object", err))
-}
-
-// takenByAnother reports whether a listed server with the claimed name is not the VM's: its labels
-// name another owner, or it is older than the VM.
-func takenByAnother(vm *pcapi.VM, obs *observation) bool {
-	return slices.ContainsFunc(named(obs, obs.Claimed, vm.Spec.Folder), func(s cloud.Server) bool {
-		uid := s.Labels[inventory.UIDLabel]
-		other := len(uid) >= len(vm.UID) && !strings.EqualFold(uid, string(vm.UID))
-		return other || !s.CreatedAt.IsZero() && s.CreatedAt.Before(vm.CreationTimestamp.Time)
-	})
 }
 
 // stepLabel marks an imported server as the VM's, and stepUnlabel removes the marks.
@@ -113,6 +96,8 @@ func (k *kind) checkName(ctx context.Context, vm *pcapi.VM, obs *observation) er
 		case obs.SettleTimeLeft > 0 && unlisted(vm, obs):
 			return reconciler.Wait(obs.SettleTimeLeft, pcapi.OutcomeUnknownReason,
 				"%v; an earlier create of this VM may have taken it: its server is looked for until the Cloud's settleTime has passed", cloud.Public(err))
+		case k.madeWithoutLabels(vm, obs):
+			return ambiguous(unprovedName(vm, obs, err))
 		}
 	}
 	if outcome := k.Refused(ctx, vm, obs, err); outcome != nil {
@@ -142,15 +127,12 @@ func (k *kind) KeepsClaim(obs *observation, _ error) bool {
 // Unclear explains refusals that an earlier create of this VM may have caused.
 func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 	caps := obs.Capabilities()
-	labels, unique := caps.Has(cloud.Labels), caps.Has(cloud.UniqueNames)
-	// Only a claimed name says which VM owns the server: another manager, or one
-	// that has ended, may have created it since the last listing.
-	byName := !obs.Fresh && unique && !labels && !caps.Has(cloud.Idempotency)
+	labels := caps.Has(cloud.Labels)
 	// Only the key says which VM owns the server, and one that it may own exists.
 	byKey := caps.Has(cloud.Idempotency) && !labels && len(obs.Candidates) > 0
-	// The first create with the key may be in progress: some clouds refuse the name then.
-	inProgress := !obs.Fresh && caps.Has(cloud.Idempotency) && claimStored(obs)
 	switch {
+	case cloud.Is(err, cloud.Taken):
+		return k.unclearName(vm, obs, err)
 	case cloud.Is(err, cloud.KeyReused) && !labels && !nameProves(caps):
 		return ambiguous(fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and only the key leads to its server: "+
 			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to the VM that was created", cloud.Public(err)))
@@ -159,25 +141,8 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 	case cloud.Is(err, cloud.Rejected, cloud.Conflict) && byKey:
 		return ambiguous(fmt.Errorf("%w; a server of this name exists, and an earlier create with this VM's key may have created it: "+
 			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to that VM", cloud.Public(err)))
-	case cloud.Is(err, cloud.Taken) && (byName || (labels || inProgress) && unlisted(vm, obs)):
-		return fmt.Errorf("%w; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", cloud.Public(err))
 	}
 	return nil
-}
-
-// unlisted reports whether no listing shows a server with the name of the VM, or a form
-// of it that the cloud may have chosen, where names are unique.
-func unlisted(vm *pcapi.VM, obs *observation) bool {
-	return len(named(obs, vm.Spec.VMName, vm.Spec.Folder)) == 0
-}
-
-// named returns the listed servers with a name, or a form of it that the cloud may have chosen, where
-// that is to be unique.
-func named(obs *observation, name, folder string) []cloud.Server {
-	found := slices.Concat(obs.Inventory.Named(name), obs.Inventory.NamedAlike(name))
-	return slices.DeleteFunc(found, func(s cloud.Server) bool {
-		return obs.Capabilities().Has(cloud.FolderNames) && s.Folder != folder
-	})
 }
 
 func (k *kind) label(ctx context.Context, vm *pcapi.VM, obs *observation) error {
