@@ -21,7 +21,7 @@ patches:
 - target: {kind: Namespace}
   patch: "{$patch: delete, apiVersion: v1, kind: Namespace, metadata: {name: any}}"'
 manifests monitoring 'resources: [../config/overlays/monitoring]'
-for component in approval claim-at-creation deletion-protection metrics-api mock-cloud name-check; do
+for component in approval approval-four-eyes claim-at-creation deletion-protection metrics-api mock-cloud name-check; do
   manifests "$component" "components: [../config/components/$component]"
 done
 

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 // ApprovalPolicy is whether changes in the cloud wait until somebody approves them.
 // +kubebuilder:validation:Enum=NotRequired;Required
 type ApprovalPolicy string
@@ -51,6 +53,17 @@ type PlanStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Cloud string `json:"cloud,omitempty"`
+
+	// approvedBy is who approved the plan, as the approval names its user, at most 320 characters.
+	// For a member of a VmGroup whose plan was approved, "VmGroup/" and the name of the group, and
+	// in parentheses who approved that plan. Absent if nobody did, or if the approval names nobody.
+	// +kubebuilder:validation:MaxLength=320
+	// +optional
+	ApprovedBy string `json:"approvedBy,omitempty"`
+
+	// approvedTime is when the operator found the plan approved. Absent if it is not.
+	// +optional
+	ApprovedTime *metav1.Time `json:"approvedTime,omitempty"`
 
 	// changes are those in the cloud, in their order, at most 64. In the plan of a VmGroup,
 	// those that are made are removed.
@@ -107,6 +120,15 @@ type PlannedChange struct {
 	// +kubebuilder:validation:Minimum=2
 	// +optional
 	Count int32 `json:"count,omitempty"`
+
+	// members are the names of the VMs of a VmGroup that exist and are changed so, sorted; one that is
+	// changed so several times is listed several times. A plan names 10000 at most: it counts those
+	// beyond. Absent for members that are created, and in the plan of a VM.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10000
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Members []string `json:"members,omitempty"`
 
 	// details are what the resource gets, such as "cpu 2 to 4", at most 64.
 	// +listType=atomic

@@ -21,6 +21,8 @@ const (
 	// ApprovalRequiredReason surfaces while the plan in status.plan of a VM or VmGroup waits
 	// for its approval.
 	ApprovalRequiredReason = "ApprovalRequired"
+	// PlanApprovedReason is that of the event when somebody approved a plan. No condition has it.
+	PlanApprovedReason = "PlanApproved"
 	// StatusRejectedReason surfaces when the API server refuses the status that the
 	// operator computed. What it accepts of it is stored.
 	StatusRejectedReason = "StatusRejected"

@@ -17,7 +17,8 @@ const (
 	// snapshot that the Braked condition names.
 	AcknowledgeAnnotation = "samplecontroller.k8s.io/acknowledge"
 	// ApprovedPlanAnnotation on a VM or VmGroup whose spec.approval is Required approves the
-	// plan in its status of which the value is the hash. A VmGroup sets it on its members.
+	// plan in its status of which the value is the hash. A space and the name of the user who approves
+	// it may follow the hash, for the record. A VmGroup sets it on members that it created.
 	ApprovedPlanAnnotation = "samplecontroller.k8s.io/approved-plan"
 	// DeleteFirstAnnotation on a member of a VmGroup, with any value but "false", makes the
 	// group delete this member before all others when it scales down.

@@ -1,19 +1,26 @@
 // Package approval decides whether the changes that are planned for an object may be made,
-// where its spec requires an approval. It is pure.
+// where its spec requires an approval. All but Store is pure.
 //
 //	approval.go  plans, their approval, and what the status shows of them
 //	changes.go   comparison of changes
 package approval
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"strings"
+	"time"
+	"unicode"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -21,12 +28,15 @@ import (
 
 // Object is an object whose spec can require an approval.
 type Object interface {
-	client.Object
+	reconciler.Object
 	// Approval returns the policy of the spec, and the plan in the status; nil for none.
 	Approval() (pcapi.ApprovalPolicy, *pcapi.PlanStatus)
 	// SetPlan replaces the plan in the status.
 	SetPlan(plan *pcapi.PlanStatus)
 }
+
+// maxApprover bounds the name of who approved a plan, in bytes.
+const maxApprover = 320
 
 // Required reports whether changes of an object need an approval.
 func Required(obj Object) bool {
@@ -49,6 +59,8 @@ type Planned struct {
 	Cloud string
 	// Changes are in the order in which they are made.
 	Changes []pcapi.PlannedChange
+	// Now is when the plan is made.
+	Now time.Time
 	// Once: a change that is made and planned again, while others of the plan are left, needs
 	// another approval.
 	Once bool
@@ -82,16 +94,50 @@ func Decide(obj Object, planned Planned) Decision {
 		left.Changes = changes
 		return Decision{Store: left}
 	case present && recorded.Phase == pcapi.PlanPending && same:
-		if obj.GetAnnotations()[pcapi.ApprovedPlanAnnotation] != recorded.Hash {
+		hash, by := approvalOf(obj)
+		if hash != recorded.Hash {
 			return Decision{Wait: pending(recorded.DeepCopy())}
 		}
 		approved := recorded.DeepCopy()
-		approved.Phase = pcapi.PlanApproved
+		approved.Phase, approved.ApprovedBy, approved.ApprovedTime = pcapi.PlanApproved, by, new(reconciler.StatusTime(planned.Now))
 		return Decision{Store: approved}
 	}
 	plan := &pcapi.PlanStatus{Number: recorded.Number + 1, Phase: pcapi.PlanPending, Generation: generation, Cloud: planned.Cloud, Changes: changes}
 	plan.Hash = hash(obj.GetUID(), plan)
 	return Decision{Wait: pending(plan)}
+}
+
+// approvalOf returns the hash of the plan that the annotation of an object approves, and who approves it; empty if
+// that does not say.
+func approvalOf(obj client.Object) (hash, by string) {
+	hash, by, _ = strings.Cut(obj.GetAnnotations()[pcapi.ApprovedPlanAnnotation], " ")
+	return hash, printable(by)
+}
+
+// printable returns a name of a user as the status can hold it.
+func printable(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, strings.ToValidUTF8(name, "?"))
+	return strings.ToValidUTF8(name[:min(len(name), maxApprover)], "")
+}
+
+// Annotation returns the value of the annotation that approves a plan.
+func Annotation(plan *pcapi.PlanStatus, by string) string {
+	if by == "" {
+		return plan.Hash
+	}
+	return plan.Hash + " " + by
+}
+
+// Approved reports whether the annotation of an object approves its plan.
+func Approved(obj Object) bool {
+	_, plan := obj.Approval()
+	hash, _ := approvalOf(obj)
+	return plan != nil && hash == plan.Hash
 }
 
 // hash identifies a plan among those of all objects.
@@ -106,7 +152,27 @@ func hash(uid types.UID, plan *pcapi.PlanStatus) string {
 
 func pending(plan *pcapi.PlanStatus) error {
 	return &pendingError{plan: plan, wait: reconciler.Wait(0, pcapi.ApprovalRequiredReason,
-		"plan %[1]s waits for an approval: %[2]s; to approve it, set the annotation %[3]s to %[1]s", plan.Hash, describe(plan.Changes), pcapi.ApprovedPlanAnnotation)}
+		"plan %[1]s waits for an approval: %[2]s; to approve it, set the annotation %[3]s to %[1]s", plan.Hash, Describe(plan.Changes), pcapi.ApprovedPlanAnnotation)}
+}
+
+// Approver returns who approved a plan, in words.
+func Approver(plan *pcapi.PlanStatus) string {
+	if plan.ApprovedBy == "" {
+		return "a user whom the approval does not name"
+	}
+	return Quoted(plan.ApprovedBy)
+}
+
+// Store stores a plan of Decide. That somebody approved it is an event and a line in the log.
+func Store(ctx context.Context, c client.Client, recorder events.EventRecorder, obj Object, plan *pcapi.PlanStatus) error {
+	_, before := obj.Approval()
+	approved := before == nil || before.Hash != plan.Hash || before.Phase != plan.Phase
+	if err := reconciler.WriteStatus(ctx, c, obj, func() { obj.SetPlan(plan) }); err != nil || !approved {
+		return err
+	}
+	recorder.Eventf(obj, nil, corev1.EventTypeNormal, pcapi.PlanApprovedReason, "Approve", "%s approved plan %d: %s", Approver(plan), plan.Number, Describe(plan.Changes))
+	log.FromContext(ctx).Info("plan was approved", "plan", plan.Number, "hash", plan.Hash, "approvedBy", plan.ApprovedBy)
+	return nil
 }
 
 // Report writes the plan into the status after a reconcile with this outcome.

@@ -3,8 +3,10 @@ package approval
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +25,11 @@ func change(text string) pcapi.PlannedChange {
 		switch {
 		case strings.HasPrefix(field, "#"):
 			c.ID = field
+		case strings.HasPrefix(field, "@"): // members
+			c.Members = strings.Split(field[1:], ",")
+			if len(c.Members) > 1 {
+				c.Count = int32(len(c.Members))
+			}
 		case strings.HasPrefix(field, "x"):
 			_, _ = fmt.Sscanf(field, "x%d", &c.Count)
 		case field == "restart":
@@ -72,6 +79,15 @@ func TestCovers(t *testing.T) {
 		"without details in place of some":      {[]string{"Create x3"}, []string{"Create x2: cpu 4"}, false},
 		"a deletion in place of a create":       {[]string{"Create x3"}, []string{"Delete x1"}, false},
 		"a restart includes starts of a member": {[]string{"Update x2 restart: cpu 2 to 4"}, []string{"Update: cpu 2 to 4", "PowerOn"}, true},
+		"the same members":                      {[]string{"Delete @a,b"}, []string{"Delete @a,b"}, true},
+		"one of the members":                    {[]string{"Delete @a,b"}, []string{"Delete @b"}, true},
+		"another member":                        {[]string{"Delete @a"}, []string{"Delete @db"}, false},
+		"another member beside one":             {[]string{"Delete @a,b"}, []string{"Delete @a,db"}, false},
+		"a member twice":                        {[]string{"PowerOn @a"}, []string{"PowerOn @a", "PowerOn @a"}, false},
+		"members that the plan only counts":     {[]string{"Delete @a x3"}, []string{"Delete @a,c,d"}, true},
+		"more members than the plan counts":     {[]string{"Delete @a x3"}, []string{"Delete @c,d,e"}, false},
+		"a restart of a member, its starts":     {[]string{"Update @a,b restart: cpu 2 to 4"}, []string{"Update @b: cpu 2 to 4", "PowerOn @a", "PowerOn @b"}, true},
+		"a restart of a member, another one":    {[]string{"Update @a restart: cpu 2 to 4"}, []string{"PowerOn @db"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := covers(changes(tc.approved...), changes(tc.left...)); got != tc.want {
@@ -120,9 +136,13 @@ func TestPlanIsOfOneCloud(t *testing.T) {
 	}
 }
 
-func TestUnnamed(t *testing.T) {
-	got := Unnamed(changes("Create a: cpu 2", "Delete old #1", "Create b: cpu 2", "Create c: cpu 4", "Create x3: cpu 2"))
-	want := changes("Create x5: cpu 2", "Create: cpu 4", "Delete")
+func TestChangesOfMembersAreMerged(t *testing.T) {
+	var all []pcapi.PlannedChange
+	all = append(all, OfMember("", changes("Create new-1: cpu 2", "Create new-2: cpu 2"))...)
+	all = append(all, OfMember("web-b", changes("Delete old-b #1", "Create b: cpu 2"))...)
+	all = append(all, OfMember("web-a", changes("Delete old-a #2: its snapshots", "Delete old-a #2"))...)
+	got := Merged(append(all, changes("Create: cpu 4", "Create x3: cpu 2")...))
+	want := changes("Create x6: cpu 2", "Create: cpu 4", "Delete @web-a,web-b", "Delete @web-a: its snapshots")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -134,8 +154,15 @@ func TestPlanIsBounded(t *testing.T) {
 		many = append(many, change(fmt.Sprintf("Update vm-%d: cpu %d to 400", i, i)))
 	}
 	many = append(many, pcapi.PlannedChange{Action: pcapi.PlannedUpdate, Name: "web", Details: []string{strings.Repeat("ä", 2000)}})
-	if diff := cmp.Diff(changes("Update x101"), bounded(many)); diff != "" {
-		t.Errorf("many changes (-want +got):\n%s", diff)
+	for i := range many {
+		many[i] = OfMember(fmt.Sprintf("m-%03d", i), many[i:i+1])[0]
+	}
+	if got := bounded(many); len(got) != 1 || got[0].Count != 101 || len(got[0].Members) != 101 || got[0].Details != nil {
+		t.Errorf("many changes: %+v", got)
+	}
+	huge := []pcapi.PlannedChange{{Action: pcapi.PlannedDelete, Count: 9_000, Members: make([]string, 9_000)}, {Action: pcapi.PlannedPowerOn, Count: 2_000, Members: make([]string, 2_000)}}
+	if got := bounded(huge); len(got[0].Members) != 9_000 || len(got[1].Members) != 1_000 || got[1].Count != 2_000 {
+		t.Errorf("a plan names %d and %d members", len(got[0].Members), len(got[1].Members))
 	}
 	if got := bounded(many[100:])[0].Details[0]; len(got) > maxDetail || !strings.HasPrefix(got, "ä") {
 		t.Errorf("a detail of %d bytes", len(got))
@@ -248,5 +275,69 @@ func TestReport(t *testing.T) {
 				t.Errorf("phase %s, want %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestWhatIsCutCounts: two plans that differ in what they cannot show are two plans.
+func TestWhatIsCutCounts(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	details := make([]string, 200)
+	for i := range details {
+		details[i] = fmt.Sprint("detail ", i)
+	}
+	first, second := slices.Clone(details), slices.Clone(details)
+	first[0], second[199] = long+"a", "another"
+	for _, other := range [][]string{details, append([]string{long + "b"}, details[1:]...), second} {
+		a, b := boundedDetails(first), boundedDetails(other)
+		if len(a) != maxDetails || len(b) != maxDetails || slices.Equal(a, b) {
+			t.Errorf("%d and %d details, the same: %v", len(a), len(b), slices.Equal(a, b))
+		}
+		for _, detail := range slices.Concat(a, b) {
+			if len(detail) > maxDetail {
+				t.Errorf("a detail of %d bytes", len(detail))
+			}
+		}
+	}
+}
+
+func TestApproverIsRecorded(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for annotation, want := range map[string]string{
+		"h": "", "h alice": "alice", "h system:serviceaccount:ns:bot": "system:serviceaccount:ns:bot", "h VmGroup/web (alice)": "VmGroup/web (alice)",
+		"h \x1b[2Jeve\nx": "?[2Jeve?x", "h " + strings.Repeat("ä", 400): strings.Repeat("ä", maxApprover/2),
+	} {
+		vm := vmWith(&pcapi.PlanStatus{Number: 3, Hash: "h", Phase: pcapi.PlanPending, Generation: 7, Changes: changes("Create web")}, annotation)
+		d := Decide(vm, Planned{Changes: changes("Create web"), Now: now})
+		if d.Store == nil || d.Store.ApprovedBy != want || !d.Store.ApprovedTime.Time.Equal(now) || !Approved(vm) {
+			t.Errorf("%q: %+v", annotation, d.Store)
+		}
+	}
+	vm := vmWith(&pcapi.PlanStatus{Number: 3, Hash: "h", Phase: pcapi.PlanApproved, Generation: 6, Changes: changes("Create web"), ApprovedBy: "alice", ApprovedTime: new(metav1.NewTime(now))}, "h alice")
+	wait := Decide(vm, Planned{Changes: changes("Create web"), Now: now}).Wait
+	Report(vm, wait)
+	if plan := vm.Status.Plan; plan.Number != 4 || plan.ApprovedBy != "" || plan.ApprovedTime != nil {
+		t.Errorf("the next plan has the approver of the one before: %+v", plan)
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	for text, want := range map[string]string{
+		"debian-12": "debian-12", "a/b:c@d.e_f+g=h": "a/b:c@d.e_f+g=h", "": `""`, "Debian 12": `"Debian 12"`,
+		"debian), Delete prod-db (ok": `"debian), Delete prod-db (ok"`, "a\x1b[2J": `"a\x1b[2J"`, "a,b": `"a,b"`, `a"b`: `"a\"b"`, "ä": `"ä"`,
+	} {
+		if got := Quoted(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	for text, want := range map[string]string{
+		"Delete @a": "Delete a", "Delete @a,b": "Delete a and b", "Delete @a,b,c": "Delete a, b and c", "Delete @a,b,c,d": "Delete a, b, c and 1 more member",
+		"Delete @a x4": "Delete a and 3 more members", "Create x2: cpu 2": "Create 2 members (cpu 2)", "Create": "Create 1 member", "PowerOn web": "PowerOn web", "PowerOn web), (x": `PowerOn "(x"`,
+	} {
+		if got := Text(change(text)); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
 	}
 }

@@ -2,41 +2,63 @@ package approval
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const (
-	// maxChanges bounds the changes of a plan. Those of more kinds are counted without details.
+	// maxChanges bounds the changes of a plan. Those of more kinds are shown without details.
 	maxChanges = 64
-	// maxDescribed bounds the changes that a message describes.
+	// maxMembers bounds the names of members in a plan.
+	maxMembers = 10_000
+	// maxDescribed bounds the changes that a message describes, and the members that it names for each.
 	maxDescribed = 3
-	// maxDetail bounds a detail, in characters.
-	maxDetail = 1024
+	// maxDetails bounds the details of a change, and maxDetail each of them, in bytes.
+	maxDetails, maxDetail = 64, 1024
 )
 
-// Unnamed returns changes of the members of a group without their names and ids, sorted. Equal
-// ones are one change with a count.
-func Unnamed(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
+// OfMember returns changes in the plan of a VmGroup, which are those of one member. The name is empty for a
+// member that does not exist yet.
+func OfMember(name string, changes []pcapi.PlannedChange) []pcapi.PlannedChange {
+	changes = slices.Clone(changes)
+	for i := range changes {
+		changes[i].Name, changes[i].ID = "", ""
+		if name != "" && changes[i].Action != pcapi.PlannedCreate {
+			changes[i].Members = []string{name}
+		}
+	}
+	return changes
+}
+
+// Merged returns changes of the members of a group, sorted. Equal ones are one change with a count and
+// the names of the members.
+func Merged(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
 	var all []pcapi.PlannedChange
 	places := map[string]int{}
 	for _, change := range changes {
 		n := number(change)
-		change.Name, change.ID, change.Count = "", "", 0
 		key := fmt.Sprintf("%s %s %q", change.Action, change.IfStopNeeded, change.Details)
 		place, known := places[key]
 		if known {
 			n += number(all[place])
+			all[place].Members = append(all[place].Members, change.Members...)
 		} else {
+			change.Members = slices.Clone(change.Members)
 			place, all = len(all), append(all, change)
 			places[key] = place
 		}
-		if n > 1 {
+		if all[place].Count = 0; n > 1 {
 			all[place].Count = n
 		}
+	}
+	for i := range all {
+		slices.Sort(all[i].Members)
 	}
 	slices.SortFunc(all, func(a, b pcapi.PlannedChange) int {
 		return cmp.Or(cmp.Compare(a.Action, b.Action), cmp.Compare(a.IfStopNeeded, b.IfStopNeeded), slices.Compare(a.Details, b.Details))
@@ -49,47 +71,118 @@ func number(change pcapi.PlannedChange) int32 { return max(1, change.Count) }
 
 // bounded returns changes as the status can hold them.
 func bounded(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
-	if len(changes) > maxChanges {
-		counted := slices.Clone(changes)
-		for i := range counted {
-			counted[i].Details = nil
-		}
-		changes = Unnamed(counted)
-	}
 	changes = slices.Clone(changes)
-	for i, change := range changes {
-		if slices.ContainsFunc(change.Details, func(d string) bool { return len(d) > maxDetail }) {
-			changes[i].Details = slices.Clone(change.Details)
-			for j, detail := range changes[i].Details {
-				changes[i].Details[j] = strings.ToValidUTF8(detail[:min(len(detail), maxDetail)], "")
-			}
+	if len(changes) > maxChanges {
+		for i := range changes {
+			changes[i].Name, changes[i].ID, changes[i].Details = "", "", nil
 		}
+		changes = Merged(changes)
+	}
+	room := maxMembers
+	for i := range changes {
+		changes[i].Details = boundedDetails(changes[i].Details)
+		changes[i].Members = changes[i].Members[:min(len(changes[i].Members), room)]
+		room -= len(changes[i].Members)
 	}
 	return changes
+}
+
+// boundedDetails returns details as the status can hold them. Those that are too many or too long are cut, and
+// the hash of them all shows in their place, so that a plan with others is another plan.
+func boundedDetails(details []string) []string {
+	if len(details) > maxDetails {
+		cut := details[maxDetails-1:]
+		details = append(slices.Clone(details[:maxDetails-1]), fmt.Sprintf("%d more, with the SHA-256 hash %s", len(cut), digest(fmt.Sprintf("%q", cut))))
+	}
+	if !slices.ContainsFunc(details, func(d string) bool { return len(d) > maxDetail }) {
+		return details
+	}
+	details = slices.Clone(details)
+	for i, detail := range details {
+		if len(detail) > maxDetail {
+			end := " ... with the SHA-256 hash " + digest(detail)
+			details[i] = strings.ToValidUTF8(detail[:maxDetail-len(end)], "") + end
+		}
+	}
+	return details
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // covers reports whether approved changes include those that are left. A change may have been
 // made in part.
 func covers(approved, left []pcapi.PlannedChange) bool {
-	used := make([]int32, len(approved))
+	rest := make([]remainder, len(approved))
+	for i, a := range approved {
+		rest[i] = remainderOf(a)
+	}
 	for _, change := range left {
-		n := number(change)
+		open := remainderOf(change)
 		for i, a := range approved {
 			switch {
 			case a.Name != change.Name, a.ID != "" && a.ID != change.ID:
 			case impliedBy(a, change):
-				n = 0
+				all := remainderOf(a)
+				open.take(&all, true)
 			case a.Action == change.Action && !slices.ContainsFunc(change.Details, func(d string) bool { return !slices.Contains(a.Details, d) }):
-				taken := min(n, number(a)-used[i])
-				used[i] += taken
-				n -= taken
+				open.take(&rest[i], false)
 			}
 		}
-		if n > 0 {
+		if open.unnamed > 0 || len(open.named) > 0 {
 			return false
 		}
 	}
 	return true
+}
+
+// remainder is what of a change is not matched with another one.
+type remainder struct {
+	// named is how often each member is changed, and unnamed how many changes name nobody.
+	named   map[string]int
+	unnamed int32
+}
+
+func remainderOf(change pcapi.PlannedChange) remainder {
+	r := remainder{named: map[string]int{}, unnamed: max(0, number(change)-int32(len(change.Members)))} //nolint:gosec // at most maxMembers
+	for _, name := range change.Members {
+		r.named[name]++
+	}
+	return r
+}
+
+// take removes from r what approved has, and from approved what r takes. An approved change that implies others
+// implies any number of them for its members.
+func (r *remainder) take(approved *remainder, implied bool) {
+	for name, n := range r.named {
+		taken := min(n, approved.named[name])
+		if implied && taken > 0 {
+			taken = n
+		}
+		approved.named[name] -= taken
+		if r.named[name] -= taken; r.named[name] == 0 {
+			delete(r.named, name)
+		}
+	}
+	if implied {
+		if approved.unnamed > 0 {
+			r.unnamed = 0
+			clear(r.named)
+		}
+		return
+	}
+	for name, n := range r.named { // a plan does not name more than maxMembers
+		taken := min(int32(n), approved.unnamed) //nolint:gosec // at most maxMembers
+		approved.unnamed -= taken
+		if r.named[name] -= int(taken); r.named[name] == 0 {
+			delete(r.named, name)
+		}
+	}
+	taken := min(r.unnamed, approved.unnamed)
+	approved.unnamed -= taken
+	r.unnamed -= taken
 }
 
 // impliedBy reports whether a change is part of an approved one: a server is stopped for a
@@ -106,8 +199,8 @@ func impliedBy(approved, change pcapi.PlannedChange) bool {
 	}
 }
 
-// describe returns changes as text.
-func describe(changes []pcapi.PlannedChange) string {
+// Describe returns changes as text, the first three in full.
+func Describe(changes []pcapi.PlannedChange) string {
 	var parts []string
 	for _, change := range changes[:min(len(changes), maxDescribed)] {
 		parts = append(parts, Text(change))
@@ -124,14 +217,45 @@ func Text(change pcapi.PlannedChange) string {
 	text := string(change.Action)
 	switch {
 	case change.Name != "":
-		text += " " + change.Name
-	case change.Count > 1:
-		text += fmt.Sprintf(" %d members", change.Count)
+		text += " " + Quoted(change.Name)
+	case len(change.Members) > 0:
+		text += " " + members(change)
 	default:
-		text += " 1 member"
+		text += " " + count(number(change), "member")
 	}
 	if len(change.Details) > 0 {
 		text += " (" + strings.Join(change.Details, ", ") + ")"
 	}
 	return text
+}
+
+// members returns the first members of a change, and how many there are beside them.
+func members(change pcapi.PlannedChange) string {
+	named := change.Members[:min(len(change.Members), maxDescribed)]
+	text := strings.Join(named, " and ")
+	if more := number(change) - int32(len(named)); more > 0 { //nolint:gosec // at most maxDescribed
+		text = strings.Join(named, ", ") + fmt.Sprintf(" and %s", count(more, "more member"))
+	} else if len(named) > 2 {
+		text = strings.Join(named[:len(named)-1], ", ") + " and " + named[len(named)-1]
+	}
+	return text
+}
+
+func count(n int32, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Quoted returns a text that users or the cloud chose as a plan shows it: in quotes, unless it is one word of
+// letters, digits and the characters of names and paths, so that it cannot be read as another part of the plan.
+func Quoted(text string) string {
+	plain := func(r rune) bool {
+		return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || strings.ContainsRune("-._/:@+=", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool { return !plain(r) }) {
+		return text
+	}
+	return strconv.Quote(text)
 }

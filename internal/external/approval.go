@@ -30,13 +30,13 @@ func (l *Lifecycle[T, R, S]) Plan(obj T, obs S) reconciler.Plan[T, S] {
 	if len(changes) == 0 {
 		changes = []pcapi.PlannedChange{{Action: pcapi.PlannedUpdate, Name: l.kind.Record(obj).Name, Details: []string{"step " + plan.Steps[first].Name}}}
 	}
-	decision := approval.Decide(object, approval.Planned{Cloud: obs.External().Cloud, Changes: changes})
+	decision := approval.Decide(object, approval.Planned{Cloud: obs.External().Cloud, Changes: changes, Now: obs.External().Now})
 	switch {
 	case decision.Wait != nil:
 		return reconciler.Plan[T, S]{Steps: plan.Steps[:first], Outcome: decision.Wait}
 	case decision.Store != nil:
 		plan.Steps = slices.Insert(slices.Clone(plan.Steps), first, l.Step(StepApprove, reconciler.Mutates, func(ctx context.Context, obj T, _ S) error {
-			return reconciler.WriteStatus(ctx, l.Client, obj, func() { any(obj).(approval.Object).SetPlan(decision.Store) })
+			return approval.Store(ctx, l.Client, l.reconciler.Recorder, any(obj).(approval.Object), decision.Store)
 		}))
 	}
 	return plan

@@ -68,11 +68,8 @@ func (l *Lifecycle[T, R, S]) planFound(obj T, obs S) (plan reconciler.Plan[T, S]
 		return l.Do(l.Steps.Adopt, l.Steps.DeleteDuplicate), true
 	case o.Proved():
 		return l.Do(l.Steps.Adopt).Then(l.kind.Adopted(obj, o.Candidates[0])), true
-	case repeatable && o.Missing != "" && o.SettleTimeLeft == 0: // the key leads to nothing else
-		return l.End(l.lost(o.Missing)), true
-	case repeatable && o.Missing != "":
-		return l.End(reconciler.Wait(min(o.SettleTimeLeft, l.Backoff.When(obj.GetUID())), pcapi.OutcomeUnknownReason,
-			"the cloud answered the create with %s %s and does not find it; it is looked for until the Cloud's settleTime has passed", l.Noun, o.Missing)), true
+	case repeatable && o.Missing != "": // the key leads to nothing else
+		return l.End(l.missing(obj, o)), true
 	case repeatable && o.New && o.Closing == nil: // no create was sent, or its key leads to what it made
 	case !o.Looked, o.Incomplete && !repeatable:
 		return l.Do(l.Steps.Look), true
@@ -85,6 +82,15 @@ func (l *Lifecycle[T, R, S]) planFound(obj T, obs S) (plan reconciler.Plan[T, S]
 			"the answer to the create was lost; waiting for the Cloud's settleTime to pass before a second create, and looking for the %s of the first one meanwhile", l.Noun)), true
 	}
 	return reconciler.Plan[T, S]{}, false
+}
+
+// missing is the outcome for an object whose create was answered with a resource that the cloud does not find.
+func (l *Lifecycle[T, R, S]) missing(obj T, o *Observation[R]) error {
+	if o.SettleTimeLeft == 0 {
+		return l.lost(o.Missing)
+	}
+	return reconciler.Wait(min(o.SettleTimeLeft, l.Backoff.When(obj.GetUID())), pcapi.OutcomeUnknownReason,
+		"the cloud answered the create with %s %s and does not find it; it is looked for until the Cloud's settleTime has passed", l.Noun, o.Missing)
 }
 
 // planExisting plans for a resource that is on record.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 	"github.com/privatecloud/operator/test/corpus"
@@ -402,7 +403,7 @@ func (r *replay) patch(ctx context.Context, object client.Object, patch string) 
 func (r *replay) approve(ctx context.Context) error {
 	for _, name := range []string{"a", "b"} {
 		vm := r.world.recorder.vm(name)
-		if !waitsForApproval(vm) || vm.Annotations[pcapi.ApprovedPlanAnnotation] == vm.Status.Plan.Hash {
+		if !waitsForApproval(vm) || approval.Approved(vm) {
 			continue
 		}
 		if err := r.patch(ctx, r.world.object(name), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, pcapi.ApprovedPlanAnnotation, vm.Status.Plan.Hash)); err != nil {

@@ -30,7 +30,7 @@ const (
 	managerName  = "private-cloud-operator-controller-manager"
 	monitored    = "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true,monitoring.dashboards.enabled=true"
 	// everything enables all that is optional.
-	everything = "webhook.enabled=true,mockCloud.enabled=true,metricsAPI.enabled=true,approval.enabled=true,claimAtCreation.enabled=true,deletionProtection.enabled=true," + monitored
+	everything = "webhook.enabled=true,mockCloud.enabled=true,metricsAPI.enabled=true,approval.enabled=true,approval.fourEyes=true,claimAtCreation.enabled=true,deletionProtection.enabled=true," + monitored
 )
 
 func TestChartRendersWhatKustomizeBuilds(t *testing.T) {
@@ -44,6 +44,7 @@ func TestChartRendersWhatKustomizeBuilds(t *testing.T) {
 		"mock cloud: component mock-cloud":            {"mockCloud.enabled=true", buildWith(t, production, "mock-cloud")},
 		"metrics API: component metrics-api":          {"metricsAPI.enabled=true", buildWith(t, production, "metrics-api")},
 		"approval: its component":                     {"approval.enabled=true", buildWith(t, production, "approval")},
+		"four eyes: its component, too":               {"approval.enabled=true,approval.fourEyes=true", buildWith(t, production, "approval", "approval-four-eyes")},
 		"claims at creation: its component":           {"claimAtCreation.enabled=true", buildWith(t, production, "claim-at-creation")},
 		"deletion protection: its component":          {"deletionProtection.enabled=true", buildWith(t, production, "deletion-protection")},
 		"monitoring: overlay monitoring, in addition": {monitored, append(build(t, production), build(t, "overlays/monitoring")...)},

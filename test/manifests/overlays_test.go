@@ -285,8 +285,8 @@ func checkNameCheck(t *testing.T, objects []*unstructured.Unstructured) {
 	}
 }
 
-// buildWith builds an overlay with a component, as an overlay of a user does.
-func buildWith(t *testing.T, overlay, component string) []*unstructured.Unstructured {
+// buildWith builds an overlay with components, as an overlay of a user does.
+func buildWith(t *testing.T, overlay string, components ...string) []*unstructured.Unstructured {
 	t.Helper()
 	folder, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -299,7 +299,10 @@ func buildWith(t *testing.T, overlay, component string) []*unstructured.Unstruct
 	if config, err = filepath.Rel(folder, config); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("resources: [%[1]s/%[2]s]\ncomponents: [%[1]s/components/%[3]s]\n", config, overlay, component)
+	text := fmt.Sprintf("resources: [%s/%s]\ncomponents:\n", config, overlay)
+	for _, component := range components {
+		text += fmt.Sprintf("- %s/components/%s\n", config, component)
+	}
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

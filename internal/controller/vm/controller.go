@@ -18,6 +18,7 @@
 //	plan.go        what is to be done (pure)
 //	drift.go       what differs, and what the cloud can do about it (pure)
 //	power.go       the steps between power states (pure)
+//	describe.go    what a plan shows of creates and changes
 //	disks.go       disks of VMs
 //	tags.go        tags of VMs
 //	placement.go   anti-affinity of VMs

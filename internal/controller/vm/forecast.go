@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"slices"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
-	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -103,33 +101,6 @@ func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChan
 	return planned(obs, pcapi.PlannedCreate, describeCreate(vm, req)...)
 }
 
-func describeCreate(vm *pcapi.VM, req cloud.CreateServer) (parts []string) {
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+" "+value)
-		}
-	}
-	add("flavor", req.Flavor)
-	add("cpu", amount(req.CPU))
-	add("memory", mib(req.MemoryMiB))
-	add("template", req.Template)
-	add("folder", req.Folder)
-	add("zone", req.Zone)
-	for _, i := range controller.InterfacesOf(vm) {
-		add("network", i.NetworkRef.Name)
-	}
-	for _, disk := range req.Disks.List() {
-		add("disk", disk.Name+" "+mib(disk.SizeMiB))
-	}
-	for _, key := range slices.Sorted(maps.Keys(vm.Spec.Tags)) {
-		parts = append(parts, fmt.Sprintf("tag %s=%s", key, vm.Spec.Tags[key]))
-	}
-	if req.PowerState == cloud.PowerOff {
-		parts = append(parts, "powered off")
-	}
-	return parts
-}
-
 // foreseeUpdate models the change that is sent first, as the step update makes it.
 func foreseeUpdate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
 	before, change := *obs.Resource, firstChange(vm, obs, difference(vm, *obs.Resource))
@@ -198,64 +169,13 @@ func apply(s *cloud.Server, change cloud.UpdateServer) {
 	}
 }
 
-// describeChange says what a change does to a server, but for its power state.
-func describeChange(s cloud.Server, change cloud.UpdateServer) (parts []string) {
-	if change.Flavor != nil {
-		parts = append(parts, fmt.Sprintf("flavor %s to %s", s.Flavor, *change.Flavor))
-	}
-	if change.CPU != nil {
-		parts = append(parts, fmt.Sprintf("cpu %d to %d", s.CPU, *change.CPU))
-	}
-	if change.MemoryMiB != nil {
-		parts = append(parts, fmt.Sprintf("memory %s to %s", mib(s.MemoryMiB), mib(*change.MemoryMiB)))
-	}
-	for _, disk := range change.Disks.List() {
-		if has := s.Disks.Size(disk.Name); has > 0 {
-			parts = append(parts, fmt.Sprintf("disk %s %s to %s", disk.Name, mib(has), mib(disk.SizeMiB)))
-		} else {
-			parts = append(parts, fmt.Sprintf("new disk %s %s", disk.Name, mib(disk.SizeMiB)))
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(change.Labels)) {
-		switch value := change.Labels[key]; {
-		case key == inventory.TagsLabel:
-		case value == nil:
-			parts = append(parts, "without tag "+key)
-		default:
-			parts = append(parts, fmt.Sprintf("tag %s=%s", key, *value))
-		}
-	}
-	if len(parts) == 0 && len(change.Labels) > 0 {
-		parts = []string{"the list of its tags"}
-	}
-	return parts
-}
-
 func foreseeRevert(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
 	name := vm.Spec.CurrentSnapshotName
 	vm.Status.Revert = &pcapi.VMRevertStatus{SnapshotName: name, Phase: pcapi.VMRevertSucceeded}
-	detail := "VMSnapshot " + name
+	detail := "VMSnapshot " + approval.Quoted(name)
 	if obs.snapshot != nil && obs.snapshot.Status.SnapshotID != "" {
-		detail += fmt.Sprintf(" (%s)", obs.snapshot.Status.SnapshotID)
+		detail += fmt.Sprintf(" (%s)", approval.Quoted(obs.snapshot.Status.SnapshotID))
 	}
 	obs.snapshot = nil
 	return planned(obs, pcapi.PlannedRevert, detail)
-}
-
-// amount and mib return sizes as text, empty for 0.
-func amount(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
-}
-
-func mib(n int) string {
-	switch {
-	case n == 0:
-		return ""
-	case n%mibPerGiB == 0:
-		return fmt.Sprintf("%dGi", n/mibPerGiB)
-	}
-	return fmt.Sprintf("%dMi", n)
 }

@@ -19,10 +19,12 @@ const unplannedDelay = 30 * time.Second
 
 // plannedChanges is what changes in the cloud until the members of a group are as its spec says.
 type plannedChanges struct {
-	// changes are those of all members, without names.
+	// changes are those of all members that the group makes or approves.
 	changes []pcapi.PlannedChange
-	// waiting are the members that the group leaves as they are and whose plans wait.
+	// waiting are the members that the group created and leaves as they are, and whose plans wait.
 	waiting []*pcapi.VM
+	// now is when they were observed.
+	now time.Time
 	// unknown is why it is not known what a change of a member leads to; nil if it is.
 	unknown error
 }
@@ -44,7 +46,7 @@ func (k *kind) Plan(g *pcapi.VmGroup, obs *observation) plan {
 	case obs.planned.unknown != nil:
 		p = reconciler.End[*pcapi.VmGroup, *observation](reconciler.Wait(unplannedDelay, reconciler.Reason(obs.planned.unknown), "%v", obs.planned.unknown))
 	case len(obs.planned.changes) > 0:
-		decision := approval.Decide(g, approval.Planned{Cloud: obs.template.Cloud, Changes: obs.planned.changes, Once: true})
+		decision := approval.Decide(g, approval.Planned{Cloud: obs.template.Cloud, Changes: obs.planned.changes, Now: obs.planned.now, Once: true})
 		if decision.Wait != nil {
 			p = reconciler.End[*pcapi.VmGroup, *observation](decision.Wait)
 			break
@@ -52,7 +54,7 @@ func (k *kind) Plan(g *pcapi.VmGroup, obs *observation) plan {
 		if decision.Store != nil {
 			first = append(first, k.approve(decision.Store))
 		}
-		if unapproved := slices.DeleteFunc(slices.Clone(obs.planned.waiting), hasApproval); len(unapproved) > 0 {
+		if unapproved := slices.DeleteFunc(slices.Clone(obs.planned.waiting), func(vm *pcapi.VM) bool { return approval.Approved(vm) }); len(unapproved) > 0 {
 			first = append(first, k.approveMembers(unapproved))
 		}
 	}
@@ -72,7 +74,7 @@ func (k *kind) observePlanned(ctx context.Context, g *pcapi.VmGroup, obs *observ
 	if err != nil {
 		return err
 	}
-	moved := map[string]bool{}
+	moved, created := map[string]bool{}, createdBy(g, obs.members)
 	for i, change := range changes {
 		if change.before == nil || observed[change.before.Name] == nil {
 			continue
@@ -83,18 +85,28 @@ func (k *kind) observePlanned(ctx context.Context, g *pcapi.VmGroup, obs *observ
 			change.after.Status = *changes[i].before.Status.DeepCopy()
 		}
 	}
-	p := &plannedChanges{}
+	p := &plannedChanges{now: k.clock()}
 	for _, vm := range obs.members {
 		_, plan := vm.Approval()
 		switch {
-		case moved[vm.Name] || !approval.Required(vm):
+		case moved[vm.Name] || !approval.Required(vm) || !created[vm.Name]: // another VM waits for an approval of its own
 		case vm.Status.ObservedGeneration < vm.Generation || plan == nil && vm.Status.VMID == "": // it has no plan yet
 			changes = append(changes, memberChange{before: vm, after: vm})
 		case plan != nil && plan.Phase == pcapi.PlanPending:
 			p.waiting = append(p.waiting, vm)
-			p.changes = append(p.changes, plan.Changes...)
+			p.changes = append(p.changes, approval.OfMember(vm.Name, plan.Changes)...)
 		}
 	}
+	if err := k.forecastPlanned(ctx, changes, p); err != nil {
+		return err
+	}
+	p.changes = approval.Merged(p.changes)
+	obs.planned = p
+	return nil
+}
+
+// forecastPlanned adds what follows for the members that a group changes.
+func (k *kind) forecastPlanned(ctx context.Context, changes []memberChange, p *plannedChanges) error {
 	for _, change := range changes {
 		of, err := k.forecastMember(ctx, change)
 		if err != nil {
@@ -103,10 +115,12 @@ func (k *kind) observePlanned(ctx context.Context, g *pcapi.VmGroup, obs *observ
 		if len(of.Changes) == 0 && of.Outcome != nil && p.unknown == nil {
 			p.unknown = of.Outcome
 		}
-		p.changes = append(p.changes, of.Changes...)
+		name := ""
+		if change.before != nil {
+			name = change.before.Name
+		}
+		p.changes = append(p.changes, approval.OfMember(name, of.Changes)...)
 	}
-	p.changes = approval.Unnamed(p.changes)
-	obs.planned = p
 	return nil
 }
 
@@ -146,16 +160,20 @@ func (k *kind) setApproval(members []*pcapi.VM) step {
 // approve stores that the plan of the group is approved.
 func (k *kind) approve(plan *pcapi.PlanStatus) step {
 	return step{Name: external.StepApprove, Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
-		return reconciler.WriteStatus(ctx, k.client, g, func() { g.SetPlan(plan) })
+		return approval.Store(ctx, k.client, k.recorder, g, plan)
 	}}
 }
 
-// hasApproval reports whether the plan of a member is approved.
-func hasApproval(vm *pcapi.VM) bool {
-	return vm.Annotations[pcapi.ApprovedPlanAnnotation] == vm.Status.Plan.Hash
+// approverOf returns who approves the plans of the members of a group.
+func approverOf(g *pcapi.VmGroup) string {
+	by := "VmGroup/" + g.Name
+	if g.Status.Plan != nil && g.Status.Plan.ApprovedBy != "" {
+		by += " (" + g.Status.Plan.ApprovedBy + ")"
+	}
+	return by
 }
 
-// approveMembers approves the plans of members that wait, which the plan of the group includes.
+// approveMembers approves the plans of members that wait, which the plan of the group includes, for who approved that.
 func (k *kind) approveMembers(waiting []*pcapi.VM) step {
 	return step{Name: "ApproveMembers", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
 		_, err := k.forEach(g, len(waiting), func(i int) error {
@@ -163,7 +181,7 @@ func (k *kind) approveMembers(waiting []*pcapi.VM) step {
 				if vm.Annotations == nil {
 					vm.Annotations = map[string]string{}
 				}
-				vm.Annotations[pcapi.ApprovedPlanAnnotation] = vm.Status.Plan.Hash
+				vm.Annotations[pcapi.ApprovedPlanAnnotation] = approval.Annotation(vm.Status.Plan, approverOf(g))
 			})
 		})
 		return err

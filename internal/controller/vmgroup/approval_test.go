@@ -78,16 +78,19 @@ func TestMembersWaitForApprovalOfGroup(t *testing.T) {
 	}
 }
 
-// TestPlannedIsOfMovesAndWaitingMembers has a group that shrinks while members wait.
+// TestPlannedIsOfMovesAndWaitingMembers has a group that shrinks while members wait. One of them is a VM that
+// somebody made a member by an owner reference: it waits for an approval of its own.
 func TestPlannedIsOfMovesAndWaitingMembers(t *testing.T) {
 	powerOn := pcapi.PlannedChange{Action: pcapi.PlannedPowerOn, Name: "web", ID: "1"}
-	group := groupOfSize(2, needsApproval, func(g *pcapi.VmGroup) { g.Spec.CloudRef = &pcapi.CloudReference{Name: "home"} })
+	group := groupOfSize(3, needsApproval, func(g *pcapi.VmGroup) { g.Spec.CloudRef = &pcapi.CloudReference{Name: "home"} })
+	names := []string{memberName(group, 0), memberName(group, 1), memberName(group, 2)}
+	slices.Sort(names)
 	ready := func(c *pcapi.Cloud) {
 		c.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue}}
 	}
 	k := kindReading(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, listedCloud(ready))
 	home := func(vm *pcapi.VM) { vm.Status.Cloud = "home" }
-	obs := observed(list(vm("a", unapproved(powerOn), home), vm("b", unapproved(powerOn), home), vm("c", unapproved(powerOn), home)))
+	obs := observed(list(vm(names[0], unapproved(powerOn), home), vm(names[1], unapproved(powerOn), home), vm(names[2], unapproved(powerOn), home), vm("prod-db", unapproved(powerOn), home, protected)))
 	obs.members[1].Status.State = pcapi.VMStateCreating
 	before := obs.members[1].DeepCopy()
 	if err := k.observePlanned(t.Context(), group, obs); err != nil {
@@ -98,11 +101,36 @@ func TestPlannedIsOfMovesAndWaitingMembers(t *testing.T) {
 	for _, change := range obs.planned.changes {
 		texts = append(texts, approval.Text(change))
 	}
-	slices.Sort(texts)
-	if diff := cmp.Diff([]string{"Delete 1 member", "PowerOn 2 members"}, texts); diff != "" {
+	if diff := cmp.Diff([]string{"Delete " + names[0], "PowerOn " + names[1] + " and " + names[2]}, texts); diff != "" {
 		t.Errorf("planned (-want +got):\n%s", diff)
 	}
-	if len(obs.planned.waiting) != 2 || len(obs.members) != 3 {
+	if len(obs.planned.waiting) != 2 || slices.Contains(obs.planned.waiting, obs.members[3]) || len(obs.members) != 4 {
 		t.Errorf("%d members wait, of %d", len(obs.planned.waiting), len(obs.members))
+	}
+}
+
+// TestCreatedByNamesAlone: which members a group created is known of those with its names that are not older.
+func TestCreatedByNamesAlone(t *testing.T) {
+	group := groupOfSize(3)
+	group.CreationTimestamp = metav1.Unix(1000, 0)
+	at := func(seconds int64) func(*pcapi.VM) {
+		return func(vm *pcapi.VM) { vm.CreationTimestamp = metav1.Unix(seconds, 0) }
+	}
+	far, beyond := memberName(group, maxNumber-1), memberName(group, maxNumber)
+	got := createdBy(group, list(
+		vm(memberName(group, 0), at(1000)), vm(memberName(group, 7), at(2000)), vm(far, at(2000)), vm(beyond, at(2000)), vm(memberName(group, 1), at(999)), vm("prod-db", at(2000)), vm("web-replica-aaaaaaaa", at(2000))))
+	if diff := cmp.Diff(map[string]bool{memberName(group, 0): true, memberName(group, 7): true, far: true}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestApproverOfMembers(t *testing.T) {
+	group := groupOfSize(1)
+	if got := approverOf(group); got != "VmGroup/"+group.Name {
+		t.Error(got)
+	}
+	group.Status.Plan = &pcapi.PlanStatus{ApprovedBy: "alice"}
+	if got := approverOf(group); got != "VmGroup/"+group.Name+" (alice)" {
+		t.Error(got)
 	}
 }

@@ -51,7 +51,7 @@ const (
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmgroups,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmgroups/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmgroups/finalizers,verbs=update
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch;create;patch;delete;approve
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch;create;patch;delete;approve;approve-for
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // The engine's types for groups.

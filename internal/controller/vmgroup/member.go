@@ -31,6 +31,9 @@ const (
 	maxFolder = 253
 	infix     = "-replica-"
 	letters   = 8
+	// maxNumber bounds the numbers of members that are recognised by their names: twice the replicas of the largest
+	// group, for those that are being replaced and names that are taken.
+	maxNumber = 20_000
 )
 
 // memberName is the name of a group's nth member: a function of the group's UID
@@ -87,6 +90,27 @@ func (m memberNames) free(members []*pcapi.VM, n int, refused func(string) bool)
 		}
 	}
 	return free
+}
+
+// createdBy returns the names of the members that a group created, as far as their names show that. A name is
+// a function of the group's UID, and no group created a VM that is older than itself: a VM that somebody made a
+// member of the group by an owner reference has another name.
+func createdBy(g *pcapi.VmGroup, members []*pcapi.VM) map[string]bool {
+	m := memberNamesOf(g)
+	open := map[suffix]bool{}
+	for _, vm := range members {
+		if s, ok := strings.CutPrefix(vm.Name, m.prefix); ok && len(s) == letters && !vm.CreationTimestamp.Before(&g.CreationTimestamp) {
+			open[suffix([]byte(s))] = true
+		}
+	}
+	created := make(map[string]bool, len(open))
+	for n := 0; len(open) > 0 && n < maxNumber; n++ {
+		if s := m.suffix(n); open[s] {
+			delete(open, s)
+			created[m.name(s)] = true
+		}
+	}
+	return created
 }
 
 // folderOf is the cloud's folder of a group's members.
