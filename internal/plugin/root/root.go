@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/privatecloud/operator/internal/plugin"
+	"github.com/privatecloud/operator/internal/plugin/approve"
 	"github.com/privatecloud/operator/internal/plugin/brake"
 	"github.com/privatecloud/operator/internal/plugin/drain"
 	"github.com/privatecloud/operator/internal/plugin/drift"
@@ -22,7 +23,7 @@ import (
 func New(env *plugin.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "kubectl-privatecloud",
-		Short:         "Plan, explain and import what the private-cloud operator manages",
+		Short:         "Plan, approve, explain and import what the private-cloud operator manages",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl privatecloud"},
 		Version:       env.Version,
 		SilenceErrors: true, // main prints them, with what to do
@@ -37,6 +38,7 @@ func New(env *plugin.Env) *cobra.Command {
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
 	cmd.AddCommand(
+		approve.NewCommand(env),
 		brake.NewCommand(env),
 		drain.NewCommand(env),
 		drift.NewCommand(env),

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/approval"
 )
 
 // States of entries.
@@ -70,10 +71,28 @@ func entryOf(k key, o client.Object) entry {
 	if pcapi.Paused(o) && l.Reason != pcapi.PausedReason {
 		l.Notes = append(l.Notes, "it is paused: remove the annotation "+pcapi.PausedAnnotation)
 	}
+	if planned, ok := o.(approval.Object); ok {
+		l.Notes = append(l.Notes, notesOfPlan(k, planned)...)
+	}
 	if k.kind == cloudKind {
 		l.Notes = append(l.Notes, notesOfCloud(conditions)...)
 	}
 	return l
+}
+
+// notesOfPlan returns which plan of an object waits for an approval, or who approved the last one.
+func notesOfPlan(k key, o approval.Object) []string {
+	_, plan := o.Approval()
+	switch {
+	case plan == nil:
+		return nil
+	case plan.Phase == pcapi.PlanPending:
+		return []string{fmt.Sprintf("plan %d waits for an approval: look at it with kubectl privatecloud approve %s/%s -n %s", plan.Number, named(k.kind).resource, k.name, k.namespace)}
+	case plan.ApprovedTime == nil:
+		return nil
+	}
+	return []string{fmt.Sprintf("plan %d is %s; %s approved it at %s: %s",
+		plan.Number, plan.Phase, approval.Approver(plan), plan.ApprovedTime.UTC().Format(time.RFC3339), approval.Describe(plan.Changes))}
 }
 
 // notesOfCloud returns what the other conditions of a Cloud say that keeps objects from

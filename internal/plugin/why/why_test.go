@@ -52,6 +52,16 @@ func vm(name string, conditions []metav1.Condition, change ...func(*pcapi.VM)) *
 	return v
 }
 
+// planned returns a VM's plan of this phase. It is approved, unless it waits.
+func planned(phase pcapi.PlanPhase, by string) func(*pcapi.VM) {
+	return func(v *pcapi.VM) {
+		v.Status.Plan = &pcapi.PlanStatus{Number: 3, Phase: phase, ApprovedBy: by, Changes: []pcapi.PlannedChange{{Action: pcapi.PlannedUpdate, Name: "web", Details: []string{"cpu 2 to 4"}}}}
+		if phase != pcapi.PlanPending {
+			v.Status.Plan.ApprovedTime = &at
+		}
+	}
+}
+
 func attached(v *pcapi.VM) { v.Spec.NetworkRef = &pcapi.NetworkReference{Name: "net"} }
 
 func claimed(v *pcapi.VM) {
@@ -148,6 +158,11 @@ func TestWhy(t *testing.T) {
 		}, []string{"gpuinfo/gpu"}},
 		{"cloud that is missing", []client.Object{vm("web", conditions(pcapi.CloudUnavailableReason, `Cloud "home" does not exist: create it`))}, []string{"vm/web"}},
 		{"cloud", []client.Object{cloud("Unreachable", "no answer")}, []string{"cloud/home"}},
+		{"a plan waits for its approval", []client.Object{
+			vm("web", conditions(pcapi.ApprovalRequiredReason, "plan x waits for an approval"), planned(pcapi.PlanPending, "")), cloud("", "connected"),
+		}, []string{"vm/web"}},
+		{"a plan was approved", []client.Object{vm("web", conditions("", "VM 1 is as the spec says"), planned(pcapi.PlanApplied, "alice"))}, []string{"vm/web"}},
+		{"nobody knows who approved a plan", []client.Object{vm("web", conditions("", "VM 1 is as the spec says"), planned(pcapi.PlanApproved, ""))}, []string{"vm/web"}},
 		{"new", []client.Object{vm("web", nil), cloud("", "connected")}, []string{"vm/web"}},
 		{"json", []client.Object{vm("web", conditions("Rejected", "no", stalled), claimed), cloud("", "connected")}, []string{"vm/web", "-o", "json"}},
 	} {
