@@ -127,10 +127,15 @@ func (w *world) checkNetworksConverged() {
 	}
 }
 
-// keptByServers reports whether a network is that of a Network that was removed without its finalizer, and has servers.
+// keptByServers reports whether a network is that of a Network that was removed without its finalizer, and has servers,
+// or had some whose VMs are Lost: those keep it until somebody deletes them.
 func (w *world) keptByServers(made cloud.Network) bool {
 	_, bare := w.removedBare[w.claimed[made.Name]]
-	return bare && slices.ContainsFunc(w.servers(), func(s cloud.Server) bool { return s.NetworkID == made.ID })
+	lost := func(o client.Object) bool {
+		vm := o.(*pcapi.VM)
+		return vm.Spec.NetworkRef != nil && vm.Status.State == pcapi.VMStateLost
+	}
+	return bare && (slices.ContainsFunc(w.servers(), func(s cloud.Server) bool { return s.NetworkID == made.ID }) || slices.ContainsFunc(w.api.all(vmKind), lost))
 }
 
 // attachedTo returns whether VMs have, or may have, a server on a Network.
