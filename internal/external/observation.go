@@ -114,7 +114,7 @@ type Observation[R any] struct {
 	Candidates []R
 	Proof      Proof
 	// Missing is the id of what a create of this process made, if the cloud does not find that any more;
-	// empty otherwise.
+	// empty otherwise, and for what is looked up on demand.
 	Missing string
 }
 

@@ -301,8 +301,16 @@ func TestNameThatALostCreateTookWithoutLabelsIsAmbiguous(t *testing.T) {
 				h.later(settleTime)
 				h.mustReconcile()
 			}
+			writes, creates := len(h.writes), h.cloud.Sent(cloudfake.CreateServer)
+			for range 8 {
+				h.later(settleTime / 4)
+				h.mustReconcile()
+				h.wantCondition(pcapi.ReadyCondition, tc.want, "the name is in use")
+			}
 			h.wantServers("late")
-			h.wantCondition(pcapi.ReadyCondition, tc.want, "the name is in use")
+			h.wantCondition(pcapi.NameCheckedCondition, "False Taken")
+			equal(t, "writes at rest", writes, len(h.writes))
+			equal(t, "creates at rest", creates, h.cloud.Sent(cloudfake.CreateServer))
 		})
 	}
 }

@@ -143,7 +143,7 @@ func TestForgottenOperationWaitsForSettleTime(t *testing.T) {
 	h.wantCalls("check web", "create web", "operation op1")
 	h.later(3 * time.Second)
 	h.mustReconcile()
-	h.wantCalls("create web")
+	h.wantCalls("check web", "create web")
 }
 
 func TestFailedOperationIsTriedAgain(t *testing.T) {

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
@@ -103,8 +101,7 @@ func unprovedName(vm *pcapi.VM, obs *observation, taken error) error {
 func (k *kind) madeWithoutLabels(vm *pcapi.VM, obs *observation) bool {
 	caps := obs.Capabilities()
 	sent := !obs.Fresh && claimStored(obs) && !k.Tracker.AllRefused(vm.UID) && !refusedEarlier(vm, obs)
-	created := meta.FindStatusCondition(vm.Status.Conditions, pcapi.CreatedCondition)
-	lost := created != nil && (created.Reason == pcapi.OutcomeUnknownReason || created.Reason == pcapi.AmbiguousReason)
+	lost := answerLost(vm)
 	return sent && caps.Has(cloud.Labels) && !caps.Has(cloud.Idempotency) && !takenByAnother(vm, obs) &&
 		slices.ContainsFunc(named(obs, obs.Claimed, vm.Spec.Folder), func(s cloud.Server) bool { return lost || !s.CreatedAt.IsZero() })
 }

@@ -41,11 +41,18 @@ func (k *kind) nameRefused(vm *pcapi.VM) bool {
 	return k.Tracker.AllRefused(vm.UID) && meta.IsStatusConditionFalse(vm.Status.Conditions, pcapi.NameCheckedCondition)
 }
 
-// nameDoubted reports whether the status says that the server which has the name may be the VM's. The name is then
-// checked before another create. A create with an idempotency key leads to what an earlier one made.
+// nameDoubted reports whether an earlier create of the VM may have made the server that has the name now. The name is
+// then checked before another create, on clouds with labels, whose servers show their owner. A create with an idempotency
+// key leads to what an earlier one made.
 func nameDoubted(vm *pcapi.VM, obs *observation) bool {
+	caps := obs.Capabilities()
+	return caps.Has(cloud.Labels) && caps.Has(cloud.UniqueNames) && !caps.Has(cloud.Idempotency) && answerLost(vm)
+}
+
+// answerLost reports whether the status says that a create of the VM may have taken effect.
+func answerLost(vm *pcapi.VM) bool {
 	created := meta.FindStatusCondition(vm.Status.Conditions, pcapi.CreatedCondition)
-	return !obs.Capabilities().Has(cloud.Idempotency) && created != nil && created.Reason == pcapi.AmbiguousReason
+	return created != nil && (created.Reason == pcapi.OutcomeUnknownReason || created.Reason == pcapi.AmbiguousReason)
 }
 
 // PlanCreate checks the name before the create, and before a claim of its own. A claim is
