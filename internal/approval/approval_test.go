@@ -1,12 +1,14 @@
 package approval
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,6 +89,7 @@ func TestCovers(t *testing.T) {
 		"members that the plan only counts":     {[]string{"Delete @a x3"}, []string{"Delete @a,c,d"}, true},
 		"more members than the plan counts":     {[]string{"Delete @a x3"}, []string{"Delete @c,d,e"}, false},
 		"a restart of a member, its starts":     {[]string{"Update @a,b restart: cpu 2 to 4"}, []string{"Update @b: cpu 2 to 4", "PowerOn @a", "PowerOn @b"}, true},
+		"a restart that waited for a stop":      {[]string{"Update web: cpu 2 to 4"}, []string{"Update web restart: cpu 2 to 4"}, false},
 		"a restart of a member, another one":    {[]string{"Update @a restart: cpu 2 to 4"}, []string{"PowerOn @db"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,8 +160,24 @@ func TestPlanIsBounded(t *testing.T) {
 	for i := range many {
 		many[i] = OfMember(fmt.Sprintf("m-%03d", i), many[i:i+1])[0]
 	}
-	if got := bounded(many); len(got) != 1 || got[0].Count != 101 || len(got[0].Members) != 101 || got[0].Details != nil {
+	got := bounded(many)
+	if len(got) != 1 || got[0].Count != 101 || len(got[0].Members) != 101 || len(got[0].Details) != 1 {
 		t.Errorf("many changes: %+v", got)
+	}
+	other := slices.Clone(many)
+	other[50].Details = []string{"disk data 1Gi to 64Ti"}
+	if slices.Equal(bounded(other)[0].Details, got[0].Details) {
+		t.Error("two plans of many changes that differ in a detail are the same")
+	}
+	wide := make([]pcapi.PlannedChange, 64)
+	for i := range wide {
+		wide[i] = pcapi.PlannedChange{Action: pcapi.PlannedUpdate, Members: make([]string, 150), Count: 150, Details: slices.Repeat([]string{strings.Repeat("x", maxDetail-1) + fmt.Sprint(i)}, maxDetails)}
+		for j := range wide[i].Members {
+			wide[i].Members[j] = strings.Repeat("n", 253)
+		}
+	}
+	if text, err := json.Marshal(bounded(wide)); err != nil || len(text) > 1<<20 {
+		t.Errorf("a plan of %d bytes: %v", len(text), err)
 	}
 	huge := []pcapi.PlannedChange{{Action: pcapi.PlannedDelete, Count: 9_000, Members: make([]string, 9_000)}, {Action: pcapi.PlannedPowerOn, Count: 2_000, Members: make([]string, 2_000)}}
 	if got := bounded(huge); len(got[0].Members) != 9_000 || len(got[1].Members) != 1_000 || got[1].Count != 2_000 {
@@ -328,6 +347,12 @@ func TestQuoted(t *testing.T) {
 		if got := Quoted(text); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
+	}
+}
+
+func TestDescriptionFitsIntoAnEvent(t *testing.T) {
+	if got := Describe([]pcapi.PlannedChange{{Action: pcapi.PlannedCreate, Details: []string{strings.Repeat("ä", 3000)}}}); len(got) > maxText+len(" ...") || !utf8.ValidString(got) {
+		t.Errorf("%d bytes: %s", len(got), got)
 	}
 }
 

@@ -15,12 +15,16 @@ import (
 const (
 	// maxChanges bounds the changes of a plan. Those of more kinds are shown without details.
 	maxChanges = 64
-	// maxMembers bounds the names of members in a plan.
-	maxMembers = 10_000
+	// maxMembers bounds the names of members in a plan, and maxNames all of them, in bytes.
+	maxMembers, maxNames = 10_000, 700 << 10
 	// maxDescribed bounds the changes that a message describes, and the members that it names for each.
 	maxDescribed = 3
 	// maxDetails bounds the details of a change, and maxDetail each of them, in bytes.
 	maxDetails, maxDetail = 64, 1024
+	// maxAllDetails bounds the details of all changes of a plan, in bytes. With more, they are shown without details.
+	maxAllDetails = 256 << 10
+	// maxText bounds a description of changes, in bytes: an event has 1024 at most.
+	maxText = 700
 )
 
 // OfMember returns changes in the plan of a VmGroup, which are those of one member. The name is empty for a
@@ -72,17 +76,43 @@ func number(change pcapi.PlannedChange) int32 { return max(1, change.Count) }
 // bounded returns changes as the status can hold them.
 func bounded(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
 	changes = slices.Clone(changes)
-	if len(changes) > maxChanges {
-		for i := range changes {
-			changes[i].Name, changes[i].ID, changes[i].Details = "", "", nil
-		}
-		changes = Merged(changes)
-	}
-	room := maxMembers
+	size := 0
 	for i := range changes {
 		changes[i].Details = boundedDetails(changes[i].Details)
-		changes[i].Members = changes[i].Members[:min(len(changes[i].Members), room)]
-		room -= len(changes[i].Members)
+		for _, detail := range changes[i].Details {
+			size += len(detail)
+		}
+	}
+	if len(changes) > maxChanges || size > maxAllDetails {
+		changes = withoutDetails(changes)
+	}
+	room, bytes := maxMembers, maxNames
+	for i := range changes {
+		named := 0
+		for _, name := range changes[i].Members[:min(len(changes[i].Members), room)] {
+			if bytes -= len(name); bytes < 0 {
+				room = 0
+				break
+			}
+			named++
+		}
+		changes[i].Members = changes[i].Members[:named]
+		room = max(0, room-named)
+	}
+	return changes
+}
+
+// withoutDetails returns one change for each action, with the hash of what is left out: a plan that differs in
+// that is another plan.
+func withoutDetails(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
+	left := map[pcapi.PlannedAction][]string{}
+	for i, change := range changes {
+		left[change.Action] = append(left[change.Action], fmt.Sprintf("%q", []any{change.Name, change.ID, change.Count, change.Members, change.Details, change.IfStopNeeded}))
+		changes[i].Name, changes[i].ID, changes[i].Details = "", "", nil
+	}
+	changes = Merged(changes)
+	for i, change := range changes {
+		changes[i].Details = []string{fmt.Sprintf("%d different changes, with the SHA-256 hash %s", len(left[change.Action]), digest(strings.Join(left[change.Action], "\n")))}
 	}
 	return changes
 }
@@ -127,7 +157,7 @@ func covers(approved, left []pcapi.PlannedChange) bool {
 			case impliedBy(a, change):
 				all := remainderOf(a)
 				open.take(&all, true)
-			case a.Action == change.Action && !slices.ContainsFunc(change.Details, func(d string) bool { return !slices.Contains(a.Details, d) }):
+			case a.Action == change.Action && mayStop(a, change) && !slices.ContainsFunc(change.Details, func(d string) bool { return !slices.Contains(a.Details, d) }):
 				open.take(&rest[i], false)
 			}
 		}
@@ -136,6 +166,11 @@ func covers(approved, left []pcapi.PlannedChange) bool {
 		}
 	}
 	return true
+}
+
+// mayStop reports whether a change stops no server that an approved one leaves running.
+func mayStop(approved, change pcapi.PlannedChange) bool {
+	return change.IfStopNeeded != pcapi.StopNeededRestart || approved.IfStopNeeded == pcapi.StopNeededRestart
 }
 
 // remainder is what of a change is not matched with another one.
@@ -199,7 +234,7 @@ func impliedBy(approved, change pcapi.PlannedChange) bool {
 	}
 }
 
-// Describe returns changes as text, the first three in full.
+// Describe returns the first three changes as text, of at most 704 bytes.
 func Describe(changes []pcapi.PlannedChange) string {
 	var parts []string
 	for _, change := range changes[:min(len(changes), maxDescribed)] {
@@ -208,6 +243,9 @@ func Describe(changes []pcapi.PlannedChange) string {
 	text := strings.Join(parts, ", ")
 	if more := len(changes) - maxDescribed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
+	}
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "") + " ..."
 	}
 	return text
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +54,20 @@ func approve[O approval.Object](t *T, object O) {
 	t.Helper()
 	_, plan := get(t, object).Approval()
 	annotate(t, object, pcapi.ApprovedPlanAnnotation, plan.Hash)
+}
+
+// names returns the names of the three members of a group as a plan shows them.
+func names(t *T, g *pcapi.VmGroup) string {
+	t.Helper()
+	members, err := membersOf(g)(t.Context())
+	t.Expect(err).NotTo(HaveOccurred())
+	sorted := make([]string, 0, len(members))
+	for i := range members {
+		sorted = append(sorted, members[i].Name)
+	}
+	slices.Sort(sorted)
+	last := len(sorted) - 1
+	return strings.Join(sorted[:last], ", ") + " and " + sorted[last]
 }
 
 func TestApproval(t *testing.T) { approvalCases.run(t) }
@@ -124,22 +140,23 @@ var approvalCases = cases{
 		server.State, server.PowerState = mockcloud.StateStopped, mockcloud.PowerOff
 		_, err = f.PutServer(server)
 		t.Expect(err).NotTo(HaveOccurred())
-		t.Eventually(latest(g)).Should(waitsWith("PowerOn 1 member"))
+		t.Eventually(latest(g)).Should(waitsWith("PowerOn " + members[0].Name))
 		f.waitForPolls(2)
 		t.Expect(f.effects()).To(HaveLen(3))
 		approve(t, g)
 		t.Eventually(latest(g)).Should(testkit.BeReady())
 
 		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Template = "debian-14" })
-		t.Eventually(latest(g)).Should(waitsWith(create(3, "debian-14"), "Delete 3 members"))
+		t.Eventually(latest(g)).Should(waitsWith(create(3, "debian-14"), "Delete "+names(t, g)))
 		f.waitForPolls(2)
 		t.Expect(f.effects()).To(HaveLen(4))
 		approve(t, g)
 		t.Eventually(latest(g)).Should(testkit.BeReady())
 		t.Expect(f.Servers()).To(HaveLen(3))
+		t.Eventually(func() string { return names(t, g) }).Should(MatchRegexp("^[^,]+, [^,]+ and [^,]+$"), "the former members are gone")
 
 		deleteObject(t, g)
-		t.Eventually(latest(g)).Should(SatisfyAll(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked"), waitsWith("Delete 3 members")))
+		t.Eventually(latest(g)).Should(SatisfyAll(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked"), waitsWith("Delete "+names(t, g))))
 		f.waitForPolls(2)
 		t.Expect(f.Servers()).To(HaveLen(3))
 		approve(t, g)
@@ -151,7 +168,7 @@ var approvalCases = cases{
 		f := newFixture(t, mockcloud.Options{})
 		g, members := f.readyGroup("web", 1)
 		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Approval, g.Spec.CPU = pcapi.ApprovalRequired, pcapi.Cores(4) })
-		t.Eventually(latest(g)).Should(waitsWith("Update 1 member (cpu 2 to 4)"))
+		t.Eventually(latest(g)).Should(waitsWith("Update " + members[0].Name + " (cpu 2 to 4)"))
 		t.Expect(get(t, &members[0]).Spec.Approval).To(Equal(pcapi.ApprovalRequired))
 		f.waitForPolls(2)
 		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate}))
@@ -214,7 +231,7 @@ func namespaceUser(t *T, namespace, name string, verbs ...string) client.Client 
 	return c
 }
 
-var editVerbs = []string{"create", "delete", "get", "list", "patch", "update", "watch"}
+var editVerbs = []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
 func approvalRights(t *testing.T) {
 	setUp := newT(t)
@@ -260,6 +277,8 @@ func approvalRights(t *testing.T) {
 		setUp.Expect(members.Items[i].Status.Plan.ApprovedBy).To(Equal("VmGroup/group"))
 	}
 	const fourEyes = "you have the right to approve"
+	setUp.Expect(patch("approver", vm, `{"metadata":{"annotations":{"samplecontroller.k8s.io/delete-first":"true"}}}`)).To(MatchError(ContainSubstring(fourEyes)))
+	setUp.Expect(users["approver"].DeleteAllOf(t.Context(), &pcapi.VM{}, client.InNamespace(f.namespace))).To(MatchError(ContainSubstring(fourEyes)))
 	for _, o := range []client.Object{vm, g} {
 		setUp.Expect(patch("approver", o, `{"spec":{"cpu":3}}`)).To(MatchError(ContainSubstring(fourEyes)))
 		setUp.Expect(patch("approver", o, off)).To(MatchError(ContainSubstring(fourEyes)))

@@ -118,7 +118,7 @@ func TestCreatedByNamesAlone(t *testing.T) {
 	}
 	far, beyond := memberName(group, maxNumber-1), memberName(group, maxNumber)
 	got := createdBy(group, list(
-		vm(memberName(group, 0), at(1000)), vm(memberName(group, 7), at(2000)), vm(far, at(2000)), vm(beyond, at(2000)), vm(memberName(group, 1), at(999)), vm("prod-db", at(2000)), vm("web-replica-aaaaaaaa", at(2000))))
+		vm(memberName(group, 0), at(1000)), vm(memberName(group, 7), at(990)), vm(far, at(2000)), vm(beyond, at(2000)), vm(memberName(group, 1), at(939)), vm(memberName(group, 2), at(2000), func(vm *pcapi.VM) { vm.Spec.Import = &pcapi.VMImport{VMID: "x"} }), vm(memberName(group, 3), at(2000), func(vm *pcapi.VM) { vm.Spec.VMName = "db" }), vm("prod-db", at(2000)), vm("web-replica-aaaaaaaa", at(2000))))
 	if diff := cmp.Diff(map[string]bool{memberName(group, 0): true, memberName(group, 7): true, far: true}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

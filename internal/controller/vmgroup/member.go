@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +35,8 @@ const (
 	// maxNumber bounds the numbers of members that are recognised by their names: twice the replicas of the largest
 	// group, for those that are being replaced and names that are taken.
 	maxNumber = 20_000
+	// clockSkew bounds how much the clocks of two API servers differ.
+	clockSkew = time.Minute
 )
 
 // memberName is the name of a group's nth member: a function of the group's UID
@@ -92,14 +95,14 @@ func (m memberNames) free(members []*pcapi.VM, n int, refused func(string) bool)
 	return free
 }
 
-// createdBy returns the names of the members that a group created, as far as their names show that. A name is
-// a function of the group's UID, and no group created a VM that is older than itself: a VM that somebody made a
-// member of the group by an owner reference has another name.
+// createdBy returns the names of the members that a group created, as far as they show that. A name is a function of
+// the group's UID, and no group created a VM that is older than itself, by more than the clocks of API servers differ: a
+// VM that somebody made a member of the group by an owner reference has another name. No group imports servers.
 func createdBy(g *pcapi.VmGroup, members []*pcapi.VM) map[string]bool {
 	m := memberNamesOf(g)
 	open := map[suffix]bool{}
 	for _, vm := range members {
-		if s, ok := strings.CutPrefix(vm.Name, m.prefix); ok && len(s) == letters && !vm.CreationTimestamp.Before(&g.CreationTimestamp) {
+		if s, ok := strings.CutPrefix(vm.Name, m.prefix); ok && len(s) == letters && vm.Spec.Import == nil && vm.Spec.VMName == vm.Name && !vm.CreationTimestamp.Add(clockSkew).Before(g.CreationTimestamp.Time) {
 			open[suffix([]byte(s))] = true
 		}
 	}

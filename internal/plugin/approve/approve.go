@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -107,7 +107,17 @@ func show(env *plugin.Env, at string, plan *pcapi.PlanStatus) {
 	fmt.Fprintf(env.ErrOut, "Plan %d of %s on Cloud %s, %s:\n", plan.Number, at, plan.Cloud, plan.Hash)
 	for i := range plan.Changes {
 		change := plan.Changes[i]
-		fmt.Fprintf(env.ErrOut, "  %s\n", approval.Text(change))
+		text := approval.Text(change)
+		if change.ID != "" {
+			text += ", id " + approval.Quoted(change.ID)
+		}
+		switch change.IfStopNeeded {
+		case pcapi.StopNeededRestart:
+			text += "; stopped and started if the cloud changes it only while it is off"
+		case pcapi.StopNeededWait:
+			text += "; waits until somebody stops it if the cloud changes it only while it is off"
+		}
+		fmt.Fprintf(env.ErrOut, "  %s\n", text)
 		if len(change.Members) > 1 {
 			for _, name := range change.Members {
 				fmt.Fprintf(env.ErrOut, "    %s\n", name)
@@ -116,20 +126,29 @@ func show(env *plugin.Env, at string, plan *pcapi.PlanStatus) {
 	}
 }
 
-// approve sets the annotation, if the object has not changed since the plan was read.
+// approve sets the annotation, if the plan is still the one that was shown.
 func (a *command) approve(ctx context.Context, c client.Client, found approval.Object, at string, plan *pcapi.PlanStatus) error {
 	by, err := whoAmI(ctx, c)
 	if err != nil {
 		fmt.Fprintf(a.env.ErrOut, "The approval will not have your name: %v\n", err)
 	}
-	before := found.DeepCopyObject().(client.Object)
-	annotations := found.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[pcapi.ApprovedPlanAnnotation] = approval.Annotation(plan, by)
-	found.SetAnnotations(annotations)
-	if err := c.Patch(ctx, found, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(found), found); err != nil {
+			return err
+		}
+		if _, now := found.Approval(); now == nil || now.Hash != plan.Hash {
+			return errors.New("it was replaced by another one, or is done: run the command again")
+		}
+		before := found.DeepCopyObject().(client.Object)
+		annotations := found.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[pcapi.ApprovedPlanAnnotation] = approval.Annotation(plan, by)
+		found.SetAnnotations(annotations)
+		return c.Patch(ctx, found, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
 		return fmt.Errorf("approve plan %d of %s: %w", plan.Number, at, err)
 	}
 	fmt.Fprintf(a.env.Out, "Plan %d of %s is approved: the operator makes its changes when it reconciles the object.\n", plan.Number, at)
@@ -138,7 +157,7 @@ func (a *command) approve(ctx context.Context, c client.Client, found approval.O
 
 // whoAmI returns the name that the API server has for the user.
 func whoAmI(ctx context.Context, c client.Client) (string, error) {
-	review := &authenticationv1.SelfSubjectReview{ObjectMeta: metav1.ObjectMeta{}}
+	review := &authenticationv1.SelfSubjectReview{}
 	if err := c.Create(ctx, review); err != nil {
 		return "", fmt.Errorf("ask who you are: %w", err)
 	}

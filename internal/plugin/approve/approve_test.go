@@ -100,10 +100,35 @@ func TestPlanThatWasReplacedIsNotApproved(t *testing.T) {
 	}
 	cluster := plugintest.Builder(t, vm).WithInterceptorFuncs(funcs).Build()
 	got := plugintest.Setup{Client: cluster}.Run(t.Context(), "approve", "vm/web", "-n", "dev", "--yes")
-	if got.Code != 1 || !strings.Contains(got.Err, "approve plan 3 of vm dev/web") {
+	if got.Code != 1 || !strings.Contains(got.Err, "approve plan 3 of vm dev/web: it was replaced by another one") {
 		t.Errorf("%s", got)
 	}
 	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(vm), vm); err != nil || vm.Annotations[pcapi.ApprovedPlanAnnotation] != "" {
 		t.Errorf("%v, annotations %v", err, vm.Annotations)
+	}
+}
+
+// The operator writes the status while somebody reads the plan.
+func TestPlanIsApprovedAlthoughTheStatusChanges(t *testing.T) {
+	vm := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "dev", Name: "web"}, Status: pcapi.VMStatus{Plan: plan(pcapi.PlanPending)}}
+	funcs, writes := as("alice"), 0
+	funcs.Patch = func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+		writes++
+		if writes == 1 {
+			changed := &pcapi.VM{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(vm), changed); err != nil {
+				return err
+			}
+			changed.Status.CPUUtilization = new(int32(50))
+			if err := c.Status().Update(ctx, changed); err != nil {
+				return err
+			}
+		}
+		return c.Patch(ctx, o, patch, options...)
+	}
+	cluster := plugintest.Builder(t, vm).WithInterceptorFuncs(funcs).Build()
+	got := plugintest.Setup{Client: cluster}.Run(t.Context(), "approve", "vm/web", "-n", "dev", "--yes")
+	if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(vm), vm); err != nil || got.Code != 0 || vm.Annotations[pcapi.ApprovedPlanAnnotation] != hash+" alice" || writes != 2 {
+		t.Errorf("%v, %d writes, annotations %v: %s", err, writes, vm.Annotations, got)
 	}
 }
