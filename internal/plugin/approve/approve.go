@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -99,7 +100,7 @@ func (a *command) run(ctx context.Context, c client.Client) error {
 			return err
 		}
 	}
-	return a.approve(ctx, c, found, at, plan)
+	return a.approve(ctx, c, client.ObjectKeyFromObject(found), at, plan)
 }
 
 // show prints what a plan does, a line for each change and each member.
@@ -126,32 +127,34 @@ func show(env *plugin.Env, at string, plan *pcapi.PlanStatus) {
 	}
 }
 
-// approve sets the annotation, if the plan is still the one that was shown.
-func (a *command) approve(ctx context.Context, c client.Client, found approval.Object, at string, plan *pcapi.PlanStatus) error {
+// approve sets the annotation, if the plan that was shown still waits. It reads the object anew, since the operator
+// may have stored another plan while the user read this one.
+func (a *command) approve(ctx context.Context, c client.Client, key client.ObjectKey, at string, shown *pcapi.PlanStatus) error {
 	by, err := whoAmI(ctx, c)
 	if err != nil {
 		fmt.Fprintf(a.env.ErrOut, "The approval will not have your name: %v\n", err)
 	}
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := c.Get(ctx, client.ObjectKeyFromObject(found), found); err != nil {
+		fresh := kinds[a.kind]()
+		if err := c.Get(ctx, key, fresh); err != nil {
 			return err
 		}
-		if _, now := found.Approval(); now == nil || now.Hash != plan.Hash {
-			return errors.New("it was replaced by another one, or is done: run the command again")
+		if _, now := fresh.Approval(); now == nil || now.Hash != shown.Hash || now.Phase != pcapi.PlanPending {
+			return errors.New("it was replaced by another one, or approved by somebody else: run the command again")
 		}
-		before := found.DeepCopyObject().(client.Object)
-		annotations := found.GetAnnotations()
+		before := fresh.DeepCopyObject().(client.Object)
+		annotations := maps.Clone(fresh.GetAnnotations())
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[pcapi.ApprovedPlanAnnotation] = approval.Annotation(plan, by)
-		found.SetAnnotations(annotations)
-		return c.Patch(ctx, found, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		annotations[pcapi.ApprovedPlanAnnotation] = approval.Annotation(shown, by)
+		fresh.SetAnnotations(annotations)
+		return c.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
-		return fmt.Errorf("approve plan %d of %s: %w", plan.Number, at, err)
+		return fmt.Errorf("approve plan %d of %s: %w", shown.Number, at, err)
 	}
-	fmt.Fprintf(a.env.Out, "Plan %d of %s is approved: the operator makes its changes when it reconciles the object.\n", plan.Number, at)
+	fmt.Fprintf(a.env.Out, "Plan %d of %s is approved: the operator makes its changes when it reconciles the object.\n", shown.Number, at)
 	return nil
 }
 

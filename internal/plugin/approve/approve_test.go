@@ -2,6 +2,7 @@ package approve_test
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -22,9 +23,20 @@ func plan(phase pcapi.PlanPhase, changes ...pcapi.PlannedChange) *pcapi.PlanStat
 	return &pcapi.PlanStatus{Number: 3, Hash: hash, Phase: phase, Generation: 2, Cloud: "home", Changes: changes}
 }
 
-// as returns an API server that has this name for the user, empty for one that does not say it.
+// as returns an API server that has this name for the user, empty for one that does not say it. As that of a cluster, it
+// decodes what is read into the object as it is, without emptying that before.
 func as(user string) interceptor.Funcs {
-	return interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		read := o.DeepCopyObject().(client.Object)
+		if err := c.Get(ctx, key, read, options...); err != nil {
+			return err
+		}
+		text, err := json.Marshal(read)
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(text, o)
+	}, Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
 		review, ok := o.(*authenticationv1.SelfSubjectReview)
 		if !ok {
 			return c.Create(ctx, o, options...)
