@@ -114,8 +114,9 @@ type Observation[R any] struct {
 	Candidates []R
 	Proof      Proof
 	// Missing is the id of what a create of this process made, if the cloud does not find that any more;
-	// empty otherwise, and for what is looked up on demand.
-	Missing string
+	// empty otherwise, and for what is looked up on demand. MissingProved: it is gone.
+	Missing       string
+	MissingProved bool
 }
 
 // Observed is an observation that embeds Observation.

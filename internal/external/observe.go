@@ -179,9 +179,8 @@ func (l *Lifecycle[T, R, S]) askUnrecorded(ctx context.Context, obj T, obs S, id
 		o.Displaced = l.displaced(obj, err)
 	case cloud.Is(err, cloud.NotFound), err == nil && l.reused(obj, obs, r), notFound(err) && l.unlisted(o, id):
 		o.Candidates = others
-		proved := cloud.Is(err, cloud.NotFound) || o.ShowsAbsence()
-		if proved && len(others) == 0 && !l.OnDemand && !l.Tracker.AllRefused(obj.GetUID()) {
-			o.Missing = id
+		if len(others) == 0 && !l.OnDemand && !l.Tracker.AllRefused(obj.GetUID()) {
+			o.Missing, o.MissingProved = id, o.SettleTimeLeft == 0 && (cloud.Is(err, cloud.NotFound) || o.ShowsAbsence())
 		}
 	case notFound(err): // a listing decides
 	case err != nil:

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -86,11 +87,11 @@ func (l *Lifecycle[T, R, S]) planFound(obj T, obs S) (plan reconciler.Plan[T, S]
 
 // missing is the outcome for an object whose create was answered with a resource that the cloud does not find.
 func (l *Lifecycle[T, R, S]) missing(obj T, o *Observation[R]) error {
-	if o.SettleTimeLeft == 0 {
+	if o.MissingProved {
 		return l.lost(o.Missing)
 	}
-	return reconciler.Wait(min(o.SettleTimeLeft, l.Backoff.When(obj.GetUID())), pcapi.OutcomeUnknownReason,
-		"the cloud answered the create with %s %s and does not find it; it is looked for until the Cloud's settleTime has passed", l.Noun, o.Missing)
+	return reconciler.Wait(max(brief, min(cmp.Or(o.SettleTimeLeft, RecheckSoon), l.Backoff.When(obj.GetUID()))), pcapi.OutcomeUnknownReason,
+		"the cloud answered the create with %s %s and does not find it; it is looked for until the Cloud's settleTime has passed and a complete listing, or the cloud itself, shows that it is gone", l.Noun, o.Missing)
 }
 
 // planExisting plans for a resource that is on record.

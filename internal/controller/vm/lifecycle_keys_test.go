@@ -87,6 +87,28 @@ func TestServerThatIsGoneBeforeItIsRecordedIsLost(t *testing.T) {
 	}
 }
 
+// Something in front of the cloud answers reads with 404, and the listing is known to lack servers.
+func TestServerOfAnAnswerIsNotLostWhileListingsAreIncomplete(t *testing.T) {
+	h := newOperating(t, operating, vmWith())
+	h.mustReconcile()
+	h.cloud.FinishOperations()
+	h.cloud.Hide("s1")
+	h.cloud.FailAlways(cloudfake.GetServer, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "get server"}, false)
+	creates := h.cloud.Sent(cloudfake.CreateServer)
+	for range 4 {
+		h.advance(settleTime)
+		h.pollIncomplete()
+		h.mustReconcile()
+		h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown", "does not find it")
+	}
+	equal(t, "creates after the answer", creates, h.cloud.Sent(cloudfake.CreateServer))
+	h.cloud.Show("s1")
+	h.cloud.Heal(cloudfake.GetServer)
+	h.later(settleTime)
+	h.mustReconcile()
+	equal(t, "vmId", "s1", h.vm().Status.VMID)
+}
+
 func TestDeletionWhileCreateIsInProgressDeletesItsServer(t *testing.T) {
 	for name, tc := range inProgress {
 		t.Run(name, func(t *testing.T) {

@@ -278,12 +278,14 @@ func TestNameThatALostCreateTookWithoutLabelsIsAmbiguous(t *testing.T) {
 	tests := map[string]struct {
 		created time.Duration // of the server that has the name; 0 if the cloud does not say it
 		labels  map[string]string
+		hidden  bool
 		want    string
 	}{
-		"it may be the VM's":      {time.Second, nil, "False Ambiguous"},
-		"it is of unknown age":    {0, nil, "False Ambiguous"},
-		"it is older than the VM": {-time.Hour, nil, "False Taken"},
-		"it is another owner's":   {time.Second, map[string]string{inventory.UIDLabel: "another-uid", inventory.ClusterLabel: "cluster"}, "False Taken"},
+		"it may be the VM's":      {time.Second, nil, false, "False Ambiguous"},
+		"it is of unknown age":    {0, nil, false, "False Ambiguous"},
+		"no listing shows it":     {time.Second, nil, true, "False Ambiguous"},
+		"it is older than the VM": {-time.Hour, nil, false, "False Taken"},
+		"it is another owner's":   {time.Second, map[string]string{inventory.UIDLabel: "another-uid", inventory.ClusterLabel: "cluster"}, false, "False Taken"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -297,6 +299,9 @@ func TestNameThatALostCreateTookWithoutLabelsIsAmbiguous(t *testing.T) {
 				late.CreatedAt = startTime.Add(tc.created)
 			}
 			h.cloud.AddServers(late)
+			if tc.hidden {
+				h.cloud.Hide("late")
+			}
 			for range 3 {
 				h.later(settleTime)
 				h.mustReconcile()

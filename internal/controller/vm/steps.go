@@ -96,7 +96,7 @@ func (k *kind) checkName(ctx context.Context, vm *pcapi.VM, obs *observation) er
 		case obs.SettleTimeLeft > 0 && unlisted(vm, obs):
 			return reconciler.Wait(obs.SettleTimeLeft, pcapi.OutcomeUnknownReason,
 				"%v; an earlier create of this VM may have taken it: its server is looked for until the Cloud's settleTime has passed", cloud.Public(err))
-		case k.madeWithoutLabels(vm, obs):
+		case k.madeWithoutLabels(vm, obs), nameDoubted(vm, obs) && unlisted(vm, obs):
 			obs.nameErr = err
 			return ambiguous(unprovedName(vm, obs, err))
 		}
