@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -170,7 +171,8 @@ func Store(ctx context.Context, c client.Client, recorder events.EventRecorder, 
 	if err := reconciler.WriteStatus(ctx, c, obj, func() { obj.SetPlan(plan) }); err != nil || !approved {
 		return err
 	}
-	recorder.Eventf(obj, nil, corev1.EventTypeNormal, pcapi.PlanApprovedReason, "Approve", "%s approved plan %d: %s", Approver(plan), plan.Number, Describe(plan.Changes))
+	note := fmt.Sprintf("%s approved plan %d: %s", Approver(plan), plan.Number, Describe(plan.Changes))
+	recorder.Eventf(obj, nil, corev1.EventTypeNormal, pcapi.PlanApprovedReason, "Approve", "%s", cut(note, maxNote))
 	log.FromContext(ctx).Info("plan was approved", "plan", plan.Number, "hash", plan.Hash, "approvedBy", plan.ApprovedBy)
 	return nil
 }

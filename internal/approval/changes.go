@@ -23,8 +23,9 @@ const (
 	maxDetails, maxDetail = 64, 1024
 	// maxAllDetails bounds the details of all changes of a plan, in bytes. With more, they are shown without details.
 	maxAllDetails = 256 << 10
-	// maxText bounds a description of changes, in bytes: an event has 1024 at most.
-	maxText = 700
+	// maxText bounds a description of changes, in bytes, and maxNote the note of an event, which the API server refuses
+	// if it has more than 1024.
+	maxText, maxNote = 700, 1000
 )
 
 // OfMember returns changes in the plan of a VmGroup, which are those of one member. The name is empty for a
@@ -102,17 +103,18 @@ func bounded(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
 	return changes
 }
 
-// withoutDetails returns one change for each action, with the hash of what is left out: a plan that differs in
+// withoutDetails returns one change for each action, and for what happens if it needs a stop, with the hash of what is left out: a plan that differs in
 // that is another plan.
 func withoutDetails(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
-	left := map[pcapi.PlannedAction][]string{}
+	left := map[string][]string{}
+	kind := func(change pcapi.PlannedChange) string { return fmt.Sprint(change.Action, " ", change.IfStopNeeded) }
 	for i, change := range changes {
-		left[change.Action] = append(left[change.Action], fmt.Sprintf("%q", []any{change.Name, change.ID, change.Count, change.Members, change.Details, change.IfStopNeeded}))
+		left[kind(change)] = append(left[kind(change)], fmt.Sprintf("%q", []any{change.Name, change.ID, change.Count, change.Members, change.Details, change.IfStopNeeded}))
 		changes[i].Name, changes[i].ID, changes[i].Details = "", "", nil
 	}
 	changes = Merged(changes)
 	for i, change := range changes {
-		changes[i].Details = []string{fmt.Sprintf("%d different changes, with the SHA-256 hash %s", len(left[change.Action]), digest(strings.Join(left[change.Action], "\n")))}
+		changes[i].Details = []string{fmt.Sprintf("%d different changes, with the SHA-256 hash %s", len(left[kind(change)]), digest(strings.Join(left[kind(change)], "\n")))}
 	}
 	return changes
 }
@@ -234,7 +236,7 @@ func impliedBy(approved, change pcapi.PlannedChange) bool {
 	}
 }
 
-// Describe returns the first three changes as text, of at most 704 bytes.
+// Describe returns the first three changes as text, of at most 700 bytes.
 func Describe(changes []pcapi.PlannedChange) string {
 	var parts []string
 	for _, change := range changes[:min(len(changes), maxDescribed)] {
@@ -244,10 +246,16 @@ func Describe(changes []pcapi.PlannedChange) string {
 	if more := len(changes) - maxDescribed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + " ..."
+	return cut(text, maxText)
+}
+
+// cut returns a text of at most this many bytes.
+func cut(text string, bytes int) string {
+	const end = " ..."
+	if len(text) <= bytes {
+		return text
 	}
-	return text
+	return strings.ToValidUTF8(text[:bytes-len(end)], "") + end
 }
 
 // Text returns a change as text, such as "Update web-1 (cpu 2 to 4)".

@@ -276,7 +276,7 @@ func approvalRights(t *testing.T) {
 	for i := range members.Items {
 		setUp.Expect(members.Items[i].Status.Plan.ApprovedBy).To(Equal("VmGroup/group"))
 	}
-	const fourEyes = "you have the right to approve"
+	const fourEyes = "because you have the right to approve plans of"
 	setUp.Expect(patch("approver", vm, `{"metadata":{"annotations":{"samplecontroller.k8s.io/delete-first":"true"}}}`)).To(MatchError(ContainSubstring(fourEyes)))
 	setUp.Expect(users["approver"].DeleteAllOf(t.Context(), &pcapi.VM{}, client.InNamespace(f.namespace))).To(MatchError(ContainSubstring(fourEyes)))
 	for _, o := range []client.Object{vm, g} {
@@ -289,6 +289,26 @@ func approvalRights(t *testing.T) {
 	setUp.Expect(users["approver"].SubResource("scale").Update(t.Context(), g.DeepCopy(), client.WithSubResourceBody(scale))).To(MatchError(ContainSubstring(fourEyes)))
 	setUp.Expect(users["approver"].Create(t.Context(), testkit.VM(f.namespace, "own", approvedVM))).To(MatchError(ContainSubstring(fourEyes)))
 	setUp.Expect(users["approver"].Create(t.Context(), testkit.VM(f.namespace, "free"), client.DryRunAll)).To(Succeed())
+	for user, refused := range map[string]bool{"editor": false, "approver": true} {
+		for _, o := range []client.Object{testkit.VM(f.namespace, "generated", approvedVM), testkit.VmGroup(f.namespace, "generated")} {
+			o.SetName("")
+			o.SetGenerateName("generated-")
+			err := users[user].Create(t.Context(), o, client.DryRunAll)
+			setUp.Expect(err != nil).To(Equal(refused), "%s with generateName: %v", user, err)
+		}
+	}
+	for _, change := range []string{`{"metadata":{"annotations":{"samplecontroller.k8s.io/deletion-protection":"true"}}}`, `{"metadata":{"labels":{"samplecontroller.k8s.io/revision":"x"}}}`} {
+		setUp.Expect(patch("approver", vm, change)).To(MatchError(ContainSubstring(fourEyes)))
+	}
+	ofVMs := namespaceUser(setUp, f.namespace, "approver-of-vms", editVerbs...)
+	setUp.Expect(env.Client.Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "approves-vms"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{pcapi.GroupVersion.Group}, Resources: []string{"vms"}, Verbs: []string{"approve"},
+	}}})).To(Succeed())
+	setUp.Expect(env.Client.Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "approves-vms"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "approves-vms"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "approver-of-vms"}},
+	})).To(Succeed())
+	setUp.Expect(ofVMs.Create(t.Context(), testkit.VmGroup(f.namespace, "of-vms"), client.DryRunAll)).To(MatchError(ContainSubstring(fourEyes)), "who approves the plans of members changes no group")
 	setUp.Expect(patch("editor", vm, `{"metadata":{"annotations":{"samplecontroller.k8s.io/approved-plan":null}}}`)).To(Succeed())
 	setUp.Expect(patch("editor", vm, `{"metadata":{"finalizers":null}}`)).To(MatchError(ContainSubstring("has finalizers of the operator, and you lack the right to approve")))
 	administrator := namespaceUser(setUp, f.namespace, "administrator", append([]string{"approve", "approve-for"}, editVerbs...)...)
