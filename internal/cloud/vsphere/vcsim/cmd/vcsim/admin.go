@@ -76,14 +76,25 @@ func change(vcenter *vcsim.Server, do func(*object.VirtualMachine, context.Conte
 	}
 }
 
-// destroy powers a VM off and deletes it.
-func destroy(vm *object.VirtualMachine, ctx context.Context) (*object.Task, error) { //nolint:revive // as the methods of object.VirtualMachine
-	if state, err := vm.PowerState(ctx); err == nil && state == types.VirtualMachinePowerStatePoweredOn {
-		if err := wait(ctx)(vm.PowerOff(ctx)); err != nil {
-			return nil, err
+// destroyAttempts bounds how often a VM is powered off before its deletion fails.
+const destroyAttempts = 20
+
+// destroy powers a VM off and deletes it. The operator may power the VM on in between, or be about to: then both are
+// done again.
+func destroy(vm *object.VirtualMachine, ctx context.Context) (task *object.Task, err error) { //nolint:revive // as the methods of object.VirtualMachine
+	for range destroyAttempts {
+		if state, stateErr := vm.PowerState(ctx); stateErr == nil && state == types.VirtualMachinePowerStatePoweredOn {
+			if err = wait(ctx)(vm.PowerOff(ctx)); err != nil {
+				continue
+			}
+		}
+		if task, err = vm.Destroy(ctx); err == nil {
+			if err = wait(ctx)(task, nil); err == nil {
+				return task, nil
+			}
 		}
 	}
-	return vm.Destroy(ctx)
+	return nil, err
 }
 
 func answer(w http.ResponseWriter, result any, err error) {

@@ -101,6 +101,37 @@ func TestVMsCanBeListedAndChanged(t *testing.T) {
 	}
 }
 
+// An operator powers a VM on as soon as it finds it off.
+func TestVMThatIsPoweredOnMeanwhileIsDeleted(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	var args []string
+	for _, name := range names {
+		args = append(args, "--vm="+name)
+	}
+	_, admin := serve(t, args...)
+	for _, name := range names {
+		ctx, stop := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for ctx.Err() == nil {
+				request, err := http.NewRequestWithContext(ctx, http.MethodPost, admin+"/vms/"+name+"/power-on", nil)
+				if err != nil {
+					return
+				}
+				if response, err := http.DefaultClient.Do(request); err == nil {
+					_ = response.Body.Close()
+				}
+			}
+		}()
+		if status, _ := call[VM](t, http.MethodDelete, admin+"/vms/"+name); status != http.StatusOK {
+			t.Errorf("DELETE of VM %s, which is powered on meanwhile: %d", name, status)
+		}
+		stop()
+		<-stopped
+	}
+}
+
 func TestCallsOfTheSOAPAPIAreCountedByKind(t *testing.T) {
 	url, admin := serve(t, "--template=other", "--vm=one")
 	if _, got := call[map[string]int](t, http.MethodGet, admin+"/calls"); len(got) != 0 {
