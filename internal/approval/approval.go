@@ -7,8 +7,6 @@ package approval
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,8 +34,12 @@ type Object interface {
 	SetPlan(plan *pcapi.PlanStatus)
 }
 
-// maxApprover bounds the name of who approved a plan, in bytes.
-const maxApprover = 320
+const (
+	// maxApprover bounds the name of who approved a plan, in bytes.
+	maxApprover = 320
+	// maxNote bounds the note of an event, in bytes: the API server refuses a longer one.
+	maxNote = 1024
+)
 
 // Required reports whether changes of an object need an approval.
 func Required(obj Object) bool {
@@ -123,7 +125,7 @@ func printable(name string) string {
 		}
 		return '?'
 	}, strings.ToValidUTF8(name, "?"))
-	return strings.ToValidUTF8(name[:min(len(name), maxApprover)], "")
+	return reconciler.Cut(name, maxApprover)
 }
 
 // Annotation returns the value of the annotation that approves a plan.
@@ -147,8 +149,7 @@ func hash(uid types.UID, plan *pcapi.PlanStatus) string {
 		UID  types.UID
 		Plan *pcapi.PlanStatus
 	}{uid, plan})
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return digest(string(text))
 }
 
 func pending(plan *pcapi.PlanStatus) error {
@@ -172,7 +173,7 @@ func Store(ctx context.Context, c client.Client, recorder events.EventRecorder, 
 		return err
 	}
 	note := fmt.Sprintf("%s approved plan %d: %s", Approver(plan), plan.Number, Describe(plan.Changes))
-	recorder.Eventf(obj, nil, corev1.EventTypeNormal, pcapi.PlanApprovedReason, "Approve", "%s", cut(note, maxNote))
+	recorder.Eventf(obj, nil, corev1.EventTypeNormal, pcapi.PlanApprovedReason, "Approve", "%s", reconciler.Cut(note, maxNote))
 	log.FromContext(ctx).Info("plan was approved", "plan", plan.Number, "hash", plan.Hash, "approvedBy", plan.ApprovedBy)
 	return nil
 }

@@ -12,7 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -364,5 +367,24 @@ func TestText(t *testing.T) {
 		if got := Text(change(text)); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
+	}
+}
+
+func TestNoteOfTheEventIsBounded(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := pcapi.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	vm := vmWith(nil, "")
+	vm.Namespace, vm.Name = "ns", "web"
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(vm).WithStatusSubresource(vm).Build()
+	recorder := events.NewFakeRecorder(1)
+	plan := &pcapi.PlanStatus{Number: 3, Hash: "h", Phase: pcapi.PlanApproved, ApprovedBy: strings.Repeat("ä", maxApprover/2), Changes: []pcapi.PlannedChange{{Action: pcapi.PlannedCreate, Details: slices.Repeat([]string{strings.Repeat("x", 900)}, 9)}}}
+	if err := Store(t.Context(), c, recorder, vm, plan); err != nil {
+		t.Fatal(err)
+	}
+	const start = "Normal PlanApproved "
+	if got := <-recorder.Events; !strings.HasPrefix(got, start) || len(got)-len(start) > 1024 || !strings.Contains(got, "approved plan 3: Create") {
+		t.Errorf("%d bytes: %s", len(got), got)
 	}
 }

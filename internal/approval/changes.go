@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 const (
@@ -23,9 +24,8 @@ const (
 	maxDetails, maxDetail = 64, 1024
 	// maxAllDetails bounds the details of all changes of a plan, in bytes. With more, they are shown without details.
 	maxAllDetails = 256 << 10
-	// maxText bounds a description of changes, in bytes, and maxNote the note of an event, which the API server refuses
-	// if it has more than 1024.
-	maxText, maxNote = 700, 1000
+	// maxText bounds a description of changes, in bytes.
+	maxText = 700
 )
 
 // OfMember returns changes in the plan of a VmGroup, which are those of one member. The name is empty for a
@@ -103,8 +103,8 @@ func bounded(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
 	return changes
 }
 
-// withoutDetails returns one change for each action, and for what happens if it needs a stop, with the hash of what is left out: a plan that differs in
-// that is another plan.
+// withoutDetails returns one change for each action and for what happens if it needs a stop, with the hash of what is
+// left out: a plan that differs in that is another plan.
 func withoutDetails(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
 	left := map[string][]string{}
 	kind := func(change pcapi.PlannedChange) string { return fmt.Sprint(change.Action, " ", change.IfStopNeeded) }
@@ -123,8 +123,8 @@ func withoutDetails(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
 // the hash of them all shows in their place, so that a plan with others is another plan.
 func boundedDetails(details []string) []string {
 	if len(details) > maxDetails {
-		cut := details[maxDetails-1:]
-		details = append(slices.Clone(details[:maxDetails-1]), fmt.Sprintf("%d more, with the SHA-256 hash %s", len(cut), digest(fmt.Sprintf("%q", cut))))
+		rest := details[maxDetails-1:]
+		details = append(slices.Clone(details[:maxDetails-1]), fmt.Sprintf("%d more, with the SHA-256 hash %s", len(rest), digest(fmt.Sprintf("%q", rest))))
 	}
 	if !slices.ContainsFunc(details, func(d string) bool { return len(d) > maxDetail }) {
 		return details
@@ -133,7 +133,7 @@ func boundedDetails(details []string) []string {
 	for i, detail := range details {
 		if len(detail) > maxDetail {
 			end := " ... with the SHA-256 hash " + digest(detail)
-			details[i] = strings.ToValidUTF8(detail[:maxDetail-len(end)], "") + end
+			details[i] = reconciler.Cut(detail, maxDetail-len(end)) + end
 		}
 	}
 	return details
@@ -159,7 +159,7 @@ func covers(approved, left []pcapi.PlannedChange) bool {
 			case impliedBy(a, change):
 				all := remainderOf(a)
 				open.take(&all, true)
-			case a.Action == change.Action && mayStop(a, change) && !slices.ContainsFunc(change.Details, func(d string) bool { return !slices.Contains(a.Details, d) }):
+			case a.Action == change.Action && coversStop(a, change) && !slices.ContainsFunc(change.Details, func(d string) bool { return !slices.Contains(a.Details, d) }):
 				open.take(&rest[i], false)
 			}
 		}
@@ -170,8 +170,8 @@ func covers(approved, left []pcapi.PlannedChange) bool {
 	return true
 }
 
-// mayStop reports whether a change stops no server that an approved one leaves running.
-func mayStop(approved, change pcapi.PlannedChange) bool {
+// coversStop reports whether a change stops no server that the approved one leaves running.
+func coversStop(approved, change pcapi.PlannedChange) bool {
 	return change.IfStopNeeded != pcapi.StopNeededRestart || approved.IfStopNeeded == pcapi.StopNeededRestart
 }
 
@@ -246,16 +246,11 @@ func Describe(changes []pcapi.PlannedChange) string {
 	if more := len(changes) - maxDescribed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return cut(text, maxText)
-}
-
-// cut returns a text of at most this many bytes.
-func cut(text string, bytes int) string {
 	const end = " ..."
-	if len(text) <= bytes {
-		return text
+	if len(text) > maxText {
+		text = reconciler.Cut(text, maxText-len(end)) + end
 	}
-	return strings.ToValidUTF8(text[:bytes-len(end)], "") + end
+	return text
 }
 
 // Text returns a change as text, such as "Update web-1 (cpu 2 to 4)".

@@ -243,7 +243,7 @@ func (r *Reconciler[T, S]) reportReleased(w *work, before, obj T, summary Summar
 	setOrRemove(&conditions, pcapi.StalledCondition, nil)
 	meta.SetStatusCondition(&conditions, metav1.Condition{
 		Type: pcapi.ReadyCondition, Status: metav1.ConditionFalse, Reason: summary.Reason,
-		Message: cut(summary.Message+"; finalizers of other controllers keep this object", maxMessage),
+		Message: Cut(summary.Message+"; finalizers of other controllers keep this object", maxMessage),
 	})
 	setObservedGeneration(obj, conditions)
 	ctx, cancel := w.recording()

@@ -70,11 +70,11 @@ func refusalOf(err error) error {
 	var texts []string
 	if status, ok := errors.AsType[*apierrors.StatusError](err); ok && status.ErrStatus.Details != nil {
 		for _, cause := range status.ErrStatus.Details.Causes {
-			texts = append(texts, cut(cause.Field+": "+cause.Message, maxCause))
+			texts = append(texts, Cut(cause.Field+": "+cause.Message, maxCause))
 		}
 	}
 	if len(texts) == 0 {
-		texts = []string{cut(err.Error(), maxCause)}
+		texts = []string{Cut(err.Error(), maxCause)}
 	}
 	return fmt.Errorf("the API server refuses the status of this object: %s", strings.Join(texts, "; "))
 }

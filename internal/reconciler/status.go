@@ -197,11 +197,11 @@ func messageOf(outcome error) string {
 	if outcome == nil {
 		return ""
 	}
-	return cut(outcome.Error(), maxMessage)
+	return Cut(outcome.Error(), maxMessage)
 }
 
-// cut returns the first most bytes of a text, less a letter that does not fit.
-func cut(text string, most int) string {
+// Cut returns the first most bytes of a text, less a letter that does not fit.
+func Cut(text string, most int) string {
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "")
 	}

@@ -119,6 +119,6 @@ func (r *Reconciler[T, S]) remember(obj T, step string, begun time.Time, outcome
 		return
 	}
 	r.History.add(kindName[T](), client.ObjectKeyFromObject(obj), PastStep{
-		Step: step, Time: begun, Duration: time.Since(begun), Reason: Reason(outcome), Message: cut(messageOf(outcome), maxPastMessage),
+		Step: step, Time: begun, Duration: time.Since(begun), Reason: Reason(outcome), Message: Cut(messageOf(outcome), maxPastMessage),
 	})
 }
