@@ -43,6 +43,33 @@ func (e *Env) CompleteNames(resource string) cobra.CompletionFunc {
 	}
 }
 
+// CompleteObjects proposes the resources of a command whose arguments are KIND/NAME or KIND NAME, and the names of
+// objects after a resource.
+func (e *Env) CompleteObjects(resources ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		of, name, slash := strings.Cut(prefix, "/")
+		switch {
+		case len(args) == 1 && !strings.Contains(args[0], "/"):
+			return e.NamesOf(cmd.Context(), args[0], prefix), cobra.ShellCompDirectiveNoFileComp
+		case len(args) > 0:
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		case slash:
+			names := e.NamesOf(cmd.Context(), of, name)
+			for i := range names {
+				names[i] = of + "/" + names[i]
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		}
+		var kinds []string
+		for _, resource := range resources {
+			if strings.HasPrefix(resource, prefix) {
+				kinds = append(kinds, resource+"/")
+			}
+		}
+		return kinds, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
 // NamesOf returns the names of objects of a resource that begin with a prefix, sorted, at
 // most a thousand. It returns none if they cannot be read: a shell shows no errors.
 func (e *Env) NamesOf(ctx context.Context, resource, prefix string) []string {

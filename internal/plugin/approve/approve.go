@@ -48,10 +48,10 @@ Rights: get and patch of the object and, with the component approval, the verb a
 selfsubjectreviews.authentication.k8s.io, which everybody has by default.`,
 		Example: `  kubectl privatecloud approve vm/web -n dev
   kubectl privatecloud approve vmgroup/workers --plan=6d0c54aef9cd44f66e0b7b8b9a0ef0e2b0f7d1f9b5cc8f3f3b9f1f3d1f0a9c11`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.complete,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: env.CompleteObjects("vm", "vmgroup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.parse(args[0]); err != nil {
+			if err := a.parse(strings.Join(args, "/")); err != nil {
 				return err
 			}
 			c, err := env.Client()
@@ -168,22 +168,4 @@ func whoAmI(ctx context.Context, c client.Client) (string, error) {
 		return "", errors.New("ask who you are: the API server does not say it")
 	}
 	return review.Status.UserInfo.Username, nil
-}
-
-// complete proposes kinds, and names after a kind.
-func (a *command) complete(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	kind, name, slash := strings.Cut(prefix, "/")
-	if !slash {
-		return []string{"vm/", "vmgroup/"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	}
-	var all []string
-	if kinds[kind] != nil {
-		for _, found := range a.env.NamesOf(cmd.Context(), kind, name) {
-			all = append(all, kind+"/"+found)
-		}
-	}
-	return all, cobra.ShellCompDirectiveNoFileComp
 }

@@ -69,6 +69,7 @@ func TestApprove(t *testing.T) {
 		"asked, and the answer is no":          {plan: resize, args: []string{"vm/web"}, answer: "\n", user: "alice"},
 		"nobody to ask":                        {plan: resize, args: []string{"vm/web"}, user: "alice"},
 		"the plan that was read":               {plan: resize, args: []string{"vms/web", "--plan=" + hash}, user: "system:serviceaccount:ci:bot", want: hash + " system:serviceaccount:ci:bot"},
+		"kind and name":                        {plan: resize, args: []string{"vm", "web", "--yes"}, user: "alice", want: hash + " alice"},
 		"another plan":                         {plan: resize, args: []string{"vm/web", "--plan=" + strings.Repeat("cd", 32)}, user: "alice"},
 		"a group":                              {plan: rolls, group: true, args: []string{"vmgroup/web", "--yes"}, user: "alice", want: hash + " alice"},
 		"the API server does not say the name": {plan: resize, args: []string{"vm/web", "--yes"}, want: hash},

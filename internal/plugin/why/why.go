@@ -46,7 +46,7 @@ for a vmgroup, get clouds and namespaces; for the queue and the last step
   kubectl privatecloud why vmgroup workers
   kubectl privatecloud why cloud/production -o json`,
 		Args:              cobra.RangeArgs(1, 2),
-		ValidArgsFunction: complete(env),
+		ValidArgsFunction: env.CompleteObjects(resources()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, name, err := parse(args)
 			if err != nil {
@@ -138,30 +138,4 @@ func parse(args []string) (*kind, string, error) {
 		return nil, "", fmt.Errorf("%q is no name: write KIND/NAME, and the namespace with -n", name)
 	}
 	return kind, name, nil
-}
-
-// complete proposes kinds, and names after a kind.
-func complete(env *plugin.Env) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		of, name, slash := strings.Cut(prefix, "/")
-		switch {
-		case len(args) == 1 && !strings.Contains(args[0], "/"):
-			return env.NamesOf(cmd.Context(), args[0], prefix), cobra.ShellCompDirectiveNoFileComp
-		case len(args) > 0:
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		case slash:
-			names := env.NamesOf(cmd.Context(), of, name)
-			for i := range names {
-				names[i] = of + "/" + names[i]
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		}
-		var kinds []string
-		for _, resource := range resources() {
-			if strings.HasPrefix(resource, prefix) {
-				kinds = append(kinds, resource+"/")
-			}
-		}
-		return kinds, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	}
 }
