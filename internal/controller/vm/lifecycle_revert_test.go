@@ -164,6 +164,26 @@ func TestLostAnswerToRevertNeverRevertsTwice(t *testing.T) {
 	}
 }
 
+// The request is repeated with its key while the cloud, or something in front of it, refuses it for a reason that may pass.
+func TestRevertWithALostAnswerIsRepeatedAfterARefusalThatPasses(t *testing.T) {
+	for _, kind := range []cloud.Kind{
+		cloud.NotFoundUnproven, cloud.Busy, cloud.Conflict, cloud.Forbidden, cloud.Throttled, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable, cloud.Misconfigured,
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			h := newReverting(t, withReverts)
+			h.cloud.Fail(cloudfake.RevertServer, errReset, true)
+			h.mustReconcile()
+			h.cloud.Fail(cloudfake.RevertServer, &cloud.Error{Kind: kind, Op: "revert", Detail: "refused"}, false)
+			h.later(time.Second)
+			h.mustReconcile()
+			h.wantCondition(pcapi.ReadyCondition, "False OutcomeUnknown", "the VM may be reverted all the same")
+			h.reconcileFor(5)
+			h.wantRevert(pcapi.VMRevertSucceeded, 1)
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+		})
+	}
+}
+
 func TestProcessThatEndsBeforeTheRevertIsSentKeepsTheIntent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		caps    cloud.Capabilities
@@ -261,6 +281,14 @@ func TestRevertThatTheCloudRefusesLeavesNothing(t *testing.T) {
 	h.mustReconcile()
 	h.wantRevert("", 0)
 	h.wantCondition(pcapi.ReadyCondition, "False SnapshotUnavailable", "name another VMSnapshot")
+
+	h = newReverting(t, revertUnkeyed)
+	h.cloud.Fail(cloudfake.RevertServer, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "revert"}, false)
+	h.mustReconcile()
+	h.wantRevert("", 0)
+	h.wantCondition(pcapi.ReadyCondition, "False SnapshotUnavailable", "tried again after")
+	h.reconcileFor(4)
+	h.wantRevert(pcapi.VMRevertSucceeded, 1)
 
 	h = newReverting(t, revertUnkeyed)
 	h.cloud.Fail(cloudfake.RevertServer, &cloud.Error{Kind: cloud.Busy, Op: "revert", Detail: "the server is busy"}, false)

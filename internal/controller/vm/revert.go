@@ -155,7 +155,7 @@ func (k *kind) revert(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	}
 	vm.Status.Revert = nil // it had no effect
 	if cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) {
-		return reconciler.Stalled(pcapi.SnapshotUnavailableReason, external.RecheckRefused, fmt.Errorf(
+		return k.Retried(vm, pcapi.SnapshotUnavailableReason, fmt.Errorf(
 			"%w; the VM is not reverted: name another VMSnapshot in spec.currentSnapshotName, or clear it", cloud.Public(err)))
 	}
 	return k.Failed(vm, &obs.Observation, err)
@@ -170,10 +170,10 @@ func (k *kind) revertAgain(ctx context.Context, vm *pcapi.VM, obs *observation) 
 	switch {
 	case cloud.KindOf(err) == "":
 		return err
-	case cloud.Uncertain(err), cloud.Is(err, cloud.Busy, cloud.Forbidden, cloud.Throttled, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted):
-		return k.revertUncertain(vm, err)
+	case !cloud.Uncertain(err) && cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Unsupported, cloud.KeyReused):
+		return k.revertUnknown(vm, obs)
 	}
-	return k.revertUnknown(vm, obs)
+	return k.revertUncertain(vm, err)
 }
 
 // revertUncertain waits before the next reconcile decides about a revert without an answer.
