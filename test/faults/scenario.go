@@ -136,10 +136,11 @@ func (s scenario) startManagers(ctx context.Context, w *world) error {
 	if _, err := w.start(); err != nil {
 		return err
 	}
-	if err := w.working(ctx, 2); err != nil {
+	w.acting = 2
+	if err := w.working(ctx, w.acting); err != nil {
 		return err
 	}
-	return w.listings(ctx, 6)
+	return w.listings(ctx, 3)
 }
 
 // working waits until the controllers of so many managers have started.
@@ -206,12 +207,12 @@ func (w *world) listings(ctx context.Context, n int) error {
 	})
 }
 
-// seen returns a function that reports whether the cloud was listed n times since. A
+// seen returns a function that reports whether each manager has listed the cloud n times since. A
 // cloud that reports changes is listed seldom: there, poll intervals count.
 func (w *world) seen(n int) func() bool {
 	before, end := w.gate.listingCount(), time.Now().Add(time.Duration(n)*pollInterval)
 	if w.vcenter != nil || w.profile.mock.Capabilities[mockcloud.Events] {
 		return func() bool { return time.Now().After(end) }
 	}
-	return func() bool { return w.gate.listingCount() >= before+n }
+	return func() bool { return w.gate.listingCount() >= before+n*w.acting }
 }

@@ -114,7 +114,9 @@ type world struct {
 	log      *testkit.Buffer
 	folder   string
 	managers []*testkit.Process
-	maxData  int64
+	// acting is how many managers list the cloud at a time.
+	acting  int
+	maxData int64
 	// restTimeout is how long the run may take to come to rest.
 	restTimeout time.Duration
 
@@ -148,7 +150,7 @@ type world struct {
 func (env *environment) newWorld(ctx context.Context, s setting) (w *world, err error) {
 	w = &world{
 		env: env, profile: s.profile, name: fmt.Sprintf("run-%d", env.worlds.Add(1)),
-		restTimeout: converges, gate: newGate(), log: &testkit.Buffer{}, foreign: map[string]mockcloud.Server{}, goals: map[string]goal{}, renamed: map[string]string{},
+		acting: 1, restTimeout: converges, gate: newGate(), log: &testkit.Buffer{}, foreign: map[string]mockcloud.Server{}, goals: map[string]goal{}, renamed: map[string]string{},
 		networks: newNetworkState(), maxData: s.maxData,
 	}
 	defer func() {
