@@ -155,11 +155,18 @@ func (w *world) authenticated(ctx context.Context) (bool, error) {
 func output(t *testkit.T, w *world, metrics string) map[string]string {
 	t.Helper()
 	texts := map[string]string{"logs": w.log.String()}
-	for where, list := range map[string]client.ObjectList{
-		"events": &eventsv1.EventList{}, "VMs": &pcapi.VMList{}, "Clouds": &pcapi.CloudList{},
+	// Not those of all runs, which are too many for one answer.
+	for where, of := range map[string]struct {
+		list client.ObjectList
+		opt  client.ListOption
+	}{
+		"events":           {&eventsv1.EventList{}, client.InNamespace(w.name)},
+		"events of Clouds": {&eventsv1.EventList{}, client.MatchingFields{"regarding.name": w.name}},
+		"VMs":              {&pcapi.VMList{}, client.InNamespace(w.name)},
+		"Clouds":           {&pcapi.CloudList{}, client.MatchingFields{"metadata.name": w.name}},
 	} {
-		t.Expect(w.env.client.List(t.Context(), list)).To(Succeed())
-		text, err := json.Marshal(list)
+		t.Expect(w.env.client.List(t.Context(), of.list, of.opt)).To(Succeed())
+		text, err := json.Marshal(of.list)
 		t.Expect(err).NotTo(HaveOccurred())
 		texts[where] = string(text)
 	}
