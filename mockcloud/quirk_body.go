@@ -125,10 +125,10 @@ func (q *Quirks) shapeServer(body any, r *record, core bool) any {
 	return o
 }
 
-// renames reports whether a quirk gives servers other names than were asked for, beside NormalizeNames.
+// renames reports whether a quirk gives servers, networks and snapshots other names than were asked for, beside NormalizeNames.
 func (q *Quirks) renames() bool { return q.DomainNames || q.CutNames > 0 || q.DecomposedNames }
 
-// givenName returns the name that answers have for a server.
+// givenName returns the name that answers have for a server, a network or a snapshot.
 func (q *Quirks) givenName(name string) string {
 	if q.DomainNames {
 		name += ".cloud.example.com"
@@ -181,6 +181,7 @@ func (q *Quirks) shapeNetwork(n *Network) any {
 	}
 	o := asObject(n)
 	q.shapeCommon(&o)
+	o.replace("name", func(value any) any { return named(value, q.givenName) })
 	if q.WrongTypes {
 		o.set("createdAt", n.CreatedAt.Unix())
 	}
@@ -188,6 +189,15 @@ func (q *Quirks) shapeNetwork(n *Network) any {
 		o = withExtra(o, "ID", "NAME", "Cidr", "GATEWAY", "UpdatedAT")
 	}
 	return o
+}
+
+// shapeSnapshot returns the body of a snapshot with the quirks of names.
+func (q *Quirks) shapeSnapshot(s Snapshot) Snapshot {
+	if q.NormalizeNames {
+		s.Name = normalized(s.Name)
+	}
+	s.Name = q.givenName(s.Name)
+	return s
 }
 
 // shapeStatus returns the body of GET /servers/{id}/status with the quirks.

@@ -32,11 +32,11 @@ type Quirks struct {
 	ReplicaLag Duration `json:"replicaLag,omitempty"`
 	// NormalizeNames shows names in lower case and trimmed, and compares them so.
 	NormalizeNames bool `json:"normalizeNames,omitempty"`
-	// DomainNames shows names of servers with the domain of the cloud.
+	// DomainNames shows names of servers, networks and snapshots with the domain of the cloud.
 	DomainNames bool `json:"domainNames,omitempty"`
-	// CutNames is the maximum number of characters of names of servers in answers.
+	// CutNames is the maximum number of characters of these names in answers.
 	CutNames int `json:"cutNames,omitempty"`
-	// DecomposedNames shows names of servers in the Unicode normal form D.
+	// DecomposedNames shows these names in the Unicode normal form D.
 	DecomposedNames bool `json:"decomposedNames,omitempty"`
 	// CutLabels is the maximum number of characters of values of labels in answers.
 	CutLabels int `json:"cutLabels,omitempty"`

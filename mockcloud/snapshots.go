@@ -34,7 +34,11 @@ func (c *Cloud) handleListSnapshots(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"snapshots": append([]Snapshot{}, server.Snapshots...)})
+	shown, q := make([]Snapshot, 0, len(server.Snapshots)), c.quirks.Load()
+	for _, s := range server.Snapshots {
+		shown = append(shown, q.shapeSnapshot(s))
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"snapshots": shown})
 }
 
 // handleCreateSnapshot handles POST /servers/{id}/snapshots.
@@ -82,7 +86,7 @@ func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecor
 	if made.Memory {
 		made.SizeBytes += int64(old.Memory) << 30
 	}
-	answer, how := keyedAnswer{status: http.StatusCreated, body: made}, LedgerEntry{Op: OpCreateSnapshot, RequestID: requestID}
+	answer, how := keyedAnswer{status: http.StatusCreated, body: c.quirks.Load().shapeSnapshot(made)}, LedgerEntry{Op: OpCreateSnapshot, RequestID: requestID}
 	var changes []Change
 	if key != nil {
 		how.Key = keyOf(key.Key)

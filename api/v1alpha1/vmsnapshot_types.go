@@ -89,7 +89,8 @@ type VMSnapshotStatus struct {
 	// +optional
 	VMID string `json:"vmId,omitempty"`
 
-	// nameInCloud is the name of the snapshot in the cloud, as last observed.
+	// nameInCloud is the name of the snapshot in the cloud: the one that the cloud gave it at
+	// the create.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Name in the Cloud"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional

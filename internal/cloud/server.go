@@ -115,6 +115,20 @@ func ChosenFrom(asked string) func(name string) bool {
 	}
 }
 
+// mostCutOfHash is how many characters of a hash of names.Owned a cloud may cut off: half of it proves the owner.
+const mostCutOfHash = 6
+
+// KeepsHash reports whether a cloud may have made a name of owned, a name of names.Owned, so that it proves the owner
+// still: it changed the case, cut off at most half of the hash at the end, or appended something such as a domain.
+func KeepsHash(name, owned string) bool {
+	name, owned = NormalName(name), NormalName(owned)
+	return strings.HasPrefix(name, owned) || len(name) >= len(owned)-mostCutOfHash && strings.HasPrefix(owned, name)
+}
+
+// MadeFrom reports whether a cloud may have made a name of owned, a name of names.Owned. It proves no owner: it is for
+// the answer to a create, which an owner proves.
+func MadeFrom(name, owned string) bool { return KeepsHash(name, owned) || ChosenFrom(owned)(name) }
+
 // plainName returns the letters and digits of a name, empty if there are none.
 func plainName(name string) string {
 	return strings.Map(func(r rune) rune {

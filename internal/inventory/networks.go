@@ -76,6 +76,25 @@ func (i *Inventory) Networks(ctx context.Context, notBefore time.Time, id, name 
 	return known.find(id, cloud.NormalName(name), i.settings.SettleTime), known.listed.begun, nil
 }
 
+// NetworksOf returns the networks of the last listing, or recorded since, whose names prove the owner of owned, oldest
+// first; see cloud.KeepsHash. It compares the names of all networks.
+func (i *Inventory) NetworksOf(owned string) []cloud.Network {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	ids := maps.Clone(i.networks.byID)
+	for id := range i.networks.recorded {
+		ids[id] = 0
+	}
+	var found []cloud.Network
+	for id := range ids {
+		if network := i.networks.get(id, i.settings.SettleTime); network != nil && cloud.KeepsHash(network.Name, owned) {
+			found = append(found, *network)
+		}
+	}
+	slices.SortFunc(found, OlderNetwork)
+	return found
+}
+
 // NetworkListed reports whether the last listing of the networks shows one that existed when it was begun: its
 // create, if it is one of this process, was answered before.
 func (i *Inventory) NetworkListed(id string) bool {

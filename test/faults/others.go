@@ -54,8 +54,9 @@ func othersSelection() (all []quirkyCase) {
 	for _, p := range []profile{extended, core, keyless} {
 		all = append(all, quirkyCases(recycling(p), kills, exchanged)...)
 	}
-	all = append(all, quirkyCases(withDomains(extended), kills, recreated, groupCreated)...)
+	all = append(all, quirkyCases(withDomains(extended), kills, recreated, groupCreated, networkEdited, snapshotDeleted)...)
 	all = append(all, quirkyCases(cutting(extended), kills, edited)...)
+	all = append(all, quirkyCases(withQuirk(extended, "cutNames=20"), kills, networkEdited, snapshotDeleted)...)
 	all = append(all, quirkyCases(withQuirk(labelled, "cutLabels=30"), kills, undecidedDeletedWhileDown)...)
 	return append(all, quirkyCases(recycling(extended), kills, networkWithVM)...)
 }
@@ -75,6 +76,9 @@ func othersEverything() (all []quirkyCase) {
 		for _, names := range []func(profile) profile{withDomains, cutting} {
 			all = append(all, quirkyCases(names(p), kills, recreated, edited, whileDown(p))...)
 			all = append(all, quirkyCases(names(p), kills, groupCreated, groupShrunk, groupRolled, groupDeleted)...)
+		}
+		for _, quirk := range []string{"domainNames", "cutNames=20"} {
+			all = append(all, quirkyCases(withQuirk(p, quirk), kills, networkEdited, networkWithVM, snapshotDeleted, snapshotDeletedWhileDown)...)
 		}
 	}
 	for _, p := range []profile{extended, keyed, labelled} {

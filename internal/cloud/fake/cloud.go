@@ -57,8 +57,9 @@ type Cloud struct {
 	// their ids.
 	alter   func(*cloud.Server)
 	altered map[string]string
-	// alterNetwork changes each new network.
-	alterNetwork func(*cloud.Network)
+	// alterNetwork and alterSnapshot change each new network and snapshot.
+	alterNetwork  func(*cloud.Network)
+	alterSnapshot func(*cloud.Snapshot)
 	// needsStop means that running servers cannot be resized.
 	needsStop bool
 	// keepsSize means that changes of the size are accepted and not made.

@@ -74,6 +74,13 @@ func (c *Cloud) AlterNetworks(change func(*cloud.Network)) {
 	c.alterNetwork = change
 }
 
+// AlterSnapshots sets a function that changes each new snapshot.
+func (c *Cloud) AlterSnapshots(change func(*cloud.Snapshot)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.alterSnapshot = change
+}
+
 // AnswerCreateWith has creates answer with a server that exists, and create none.
 func (c *Cloud) AnswerCreateWith(id string) {
 	c.mu.Lock()

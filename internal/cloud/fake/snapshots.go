@@ -90,6 +90,9 @@ func (c *Cloud) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (c
 			return made.res, nil
 		}
 		made := cloud.Snapshot{ID: c.snapshots.newID(), Name: req.Name, SizeBytes: 1 << 20, CreatedAt: c.clock()}
+		if c.alterSnapshot != nil {
+			c.alterSnapshot(&made)
+		}
 		c.snapshots.of[req.ServerID] = append(c.snapshots.of[req.ServerID], made)
 		c.snapshots.frozen[made.ID] = server.Clone()
 		c.snapshots.byKeys.put(req.IdempotencyKey, req, made.ID, 0, made)

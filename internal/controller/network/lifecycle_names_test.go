@@ -11,6 +11,7 @@ import (
 // given are what clouds make of the names of networks.
 var given = map[string]func(string) string{
 	"upper case": strings.ToUpper, "domain": func(name string) string { return name + ".cloud.example.com" }, "cut": func(name string) string { return name[:len(name)-5] },
+	"cut to 15 characters": func(name string) string { return name[:15] }, "prefix": func(name string) string { return "tenant-" + name },
 }
 
 func TestNameOfANetworkThatTheCloudChoseIsNoDriftUntilItChanges(t *testing.T) {
@@ -52,6 +53,25 @@ func TestNameOfANetworkThatTheCloudChoseIsNoDriftUntilItChanges(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The answer to the create is lost, and the network is found under the name that the cloud gave it.
+func TestNetworkOfALostCreateIsFoundUnderANameThatTheCloudChose(t *testing.T) {
+	for _, name := range []string{"upper case", "domain", "cut"} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, cloud.NewCapabilities(cloud.Networks), nil, netWith())
+			h.cloud.AlterNetworks(func(n *cloud.Network) { n.Name = given[name](n.Name) })
+			h.cloud.Fail(cloudfake.CreateNetwork, errReset, true)
+			for range 5 {
+				h.reconcile()
+				h.advance(settleTime)
+			}
+			h.wantCondition("Ready", "True InSync")
+			if n := h.cloud.Sent(cloudfake.CreateNetwork); n != 1 {
+				t.Errorf("%d creates were sent, want 1", n)
+			}
+		})
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,32 +42,27 @@ func (k *kind) nameInCloud(net *pcapi.Network) string {
 // the create, once it is on record.
 func (k *kind) recordedName(net *pcapi.Network) string {
 	name := k.Record(net).Name
-	if !imported(net) && net.Status.NetworkID != "" && chosenFrom(net.Status.NameInCloud, name) {
+	if !imported(net) && net.Status.NetworkID != "" && cloud.MadeFrom(net.Status.NameInCloud, name) {
 		return net.Status.NameInCloud
 	}
 	return name
-}
-
-// mostCut is how many characters of a name a cloud may cut off: half of the hash at its end proves the owner.
-const mostCut = 6
-
-// chosenFrom reports whether a cloud may have given this name to the network of a create with the name asked
-// for: it changed the case, cut the end off, or appended something such as a domain.
-func chosenFrom(name, asked string) bool {
-	name, asked = cloud.NormalName(name), cloud.NormalName(asked)
-	return strings.HasPrefix(name, asked) || len(name) >= len(asked)-mostCut && strings.HasPrefix(asked, name)
 }
 
 func (k *kind) Identify(n cloud.Network) external.Identity {
 	return external.Identity{ID: n.ID, Name: n.Name, State: cloud.StateActive, CreatedAt: n.CreatedAt}
 }
 
-// Owns reports whether a network has the name of the object.
+// Owns reports whether a network has the name of the object. Before its id is on record, that may be each name that
+// the cloud can have made at the create; but what is deleted must have a name that proves the owner.
 func (k *kind) Owns(net *pcapi.Network, _ *observation, n cloud.Network) bool {
-	if net.Status.NetworkID == "" && !imported(net) {
-		return chosenFrom(n.Name, k.nameInCloud(net))
+	switch asked := k.nameInCloud(net); {
+	case net.Status.NetworkID != "" || imported(net):
+		return cloud.AlikeNames(n.Name, k.recordedName(net))
+	case net.DeletionTimestamp.IsZero():
+		return cloud.MadeFrom(n.Name, asked)
+	default:
+		return cloud.KeepsHash(n.Name, asked)
 	}
-	return cloud.AlikeNames(n.Name, k.recordedName(net))
 }
 
 // Relate counts the VMs on the network.
@@ -113,13 +107,16 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 		age = min(age, external.RecheckSoon/10) // a person corrects it and waits
 	}
 	alive := net.DeletionTimestamp.IsZero()
-	name := k.nameInCloud(net)
+	name := k.recordedName(net)
 	if imported(net) {
-		id, name = net.Status.NetworkID, net.Spec.Import.Name
+		id = net.Status.NetworkID
 	}
 	found, begun, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon), id, name)
 	if err != nil {
 		return err
+	}
+	if id == "" && !imported(net) {
+		found = obs.Inventory.NetworksOf(name) // under the name that the cloud gave it, too
 	}
 	obs.Looked, obs.Owned = true, true
 	if obs.Inventory.NetworkListed(id) {
@@ -164,7 +161,7 @@ func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation)
 	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
 		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
 	})
-	if err == nil && !chosenFrom(n.Name, name) {
+	if err == nil && !cloud.MadeFrom(n.Name, name) {
 		return external.Result[cloud.Network]{}, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create network %q", name), Detail: "the answer is about a network of another name", Uncertain: true,
 		}

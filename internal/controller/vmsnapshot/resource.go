@@ -37,9 +37,27 @@ func (k *kind) Identify(s cloud.Snapshot) external.Identity {
 	return external.Identity{ID: s.ID, Name: s.Name, State: cloud.StateActive, CreatedAt: s.CreatedAt}
 }
 
-// Owns reports whether a snapshot has the name of the object.
+// recordedName returns the name that the snapshot of the object must have: the one that the cloud gave it at the create,
+// once it is on record.
+func (k *kind) recordedName(snap *pcapi.VMSnapshot) string {
+	name := k.Record(snap).Name
+	if snap.Status.SnapshotID != "" && cloud.MadeFrom(snap.Status.NameInCloud, name) {
+		return snap.Status.NameInCloud
+	}
+	return name
+}
+
+// Owns reports whether a snapshot has the name of the object. Before its id is on record, that may be each name that
+// the cloud can have made at the create; but what is deleted must have a name that proves the owner.
 func (k *kind) Owns(snap *pcapi.VMSnapshot, _ *observation, s cloud.Snapshot) bool {
-	return cloud.AlikeNames(s.Name, k.Record(snap).Name)
+	switch asked := k.Record(snap).Name; {
+	case snap.Status.SnapshotID != "":
+		return cloud.AlikeNames(s.Name, k.recordedName(snap))
+	case snap.DeletionTimestamp.IsZero():
+		return cloud.MadeFrom(s.Name, asked)
+	default:
+		return cloud.KeepsHash(s.Name, asked)
+	}
 }
 
 // cloudFor returns the Cloud of the VM or, as long as there is no VM, the default one.
@@ -73,7 +91,7 @@ func (k *kind) vm(ctx context.Context, snap *pcapi.VMSnapshot) (*pcapi.VM, error
 
 // Relate observes the VM.
 func (k *kind) Relate(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation) error {
-	obs.name, obs.server = k.Record(snap).Name, snap.Status.VMID
+	obs.name, obs.server = k.recordedName(snap), snap.Status.VMID
 	vm, err := k.vm(ctx, snap)
 	if err != nil {
 		return err
@@ -110,7 +128,7 @@ func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observatio
 		switch {
 		case s.ID == id:
 			obs.Resource, obs.ListedAt = &s, obs.Now
-		case !cloud.AlikeNames(s.Name, name): // another object's, or nobody's
+		case !cloud.KeepsHash(s.Name, name) && !cloud.AlikeNames(s.Name, obs.name): // another object's, or nobody's
 		case id != "":
 			obs.Duplicates = append(obs.Duplicates, s)
 		default:
@@ -170,8 +188,8 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Snap
 	return cloud.Snapshot{}, &cloud.Error{Kind: cloud.NotFound, Op: fmt.Sprintf("get snapshot %q", id), Detail: "the server has no such snapshot"}
 }
 
-// Create fails if the answer is about a snapshot of another name: it may belong to
-// another request.
+// Create fails if the answer is about a snapshot of a name that the cloud cannot have made of that in the create: it may
+// belong to another request.
 func (k *kind) Create(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation) (external.Result[cloud.Snapshot], error) {
 	none := external.Result[cloud.Snapshot]{}
 	c, err := snapshotter(obs)
@@ -187,7 +205,7 @@ func (k *kind) Create(ctx context.Context, snap *pcapi.VMSnapshot, obs *observat
 		req.Quiesce = snap.Spec.Quiesce.Timeout.Duration
 	}
 	made, err := c.CreateSnapshot(ctx, req)
-	if err == nil && !cloud.AlikeNames(made.Name, name) {
+	if err == nil && !cloud.MadeFrom(made.Name, name) {
 		return none, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create snapshot %q", name), Detail: "the answer is about a snapshot of another name", Uncertain: true,
 		}

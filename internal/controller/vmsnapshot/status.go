@@ -23,12 +23,10 @@ func (k *kind) Report(snap *pcapi.VMSnapshot, obs *observation, _ error) reconci
 	if obs.Resource != nil && status.SnapshotID == "" {
 		status.SnapshotID, status.Cloud = obs.Resource.ID, obs.Cloud
 		status.CreatedTime = new(reconciler.StatusTime(obs.Now))
+		status.NameInCloud = names.Bounded(maxText, obs.Resource.Name)
 	}
 	if s := obs.Resource; s != nil && s.ID == status.SnapshotID {
 		status.SizeBytes, status.TakenTime = s.SizeBytes, nil
-		if s.Name == obs.name { // any other may contain that of another tenant's object
-			status.NameInCloud = names.Bounded(maxText, s.Name)
-		}
 		if !s.CreatedAt.IsZero() {
 			status.TakenTime = new(reconciler.StatusTime(s.CreatedAt))
 		}
