@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -38,6 +39,28 @@ func TestOrphansAreRemovedIfTheirObjectIsGone(t *testing.T) {
 			equal(t, "removed", tc.gone, !there)
 			if !f.HasServer("v00") {
 				t.Error("a server with a VM was removed")
+			}
+		})
+	}
+}
+
+// Since the listing, the orphan is gone, and the cloud has given its id to another server.
+func TestServerThatGotTheIDOfAnOrphanIsKept(t *testing.T) {
+	for name, next := range map[string]cloud.Server{
+		"a stranger's": server("x"), "that of another VM": server("x", ownedBy("v00", "here")), "that of another cluster": server("x", ownedBy("gone", "there"), func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "uid-there" }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newCloud(nil, server("x", ownedBy("gone", "here")))
+			w := newWorld(t, home(removingOrphans), f, vm("v00"))
+			f.OnAnswer(func(_ context.Context, verb cloudfake.Verb, _ string) {
+				if verb == cloudfake.ListServers {
+					f.RemoveServers("x")
+					f.AddServers(next)
+				}
+			})
+			w.reconcile()
+			if !f.HasServer("x") {
+				t.Error("the server that got the id was deleted")
 			}
 		})
 	}

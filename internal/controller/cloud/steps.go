@@ -97,7 +97,8 @@ func (k *kind) publish() step {
 	})
 }
 
-// removeOrphans deletes servers whose object is proved to be gone, and logs each.
+// removeOrphans deletes servers whose object is proved to be gone, and logs each. It reads a server first: since the listing,
+// it may be gone and its id used again.
 func (k *kind) removeOrphans() step {
 	return step{Name: "RemoveOrphans", Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
 		for _, server := range obs.orphans[:min(maxOrphans, len(obs.orphans))] {
@@ -109,7 +110,14 @@ func (k *kind) removeOrphans() step {
 				continue
 			}
 			from := obs.inv.View().Client
-			_, err = from.DeleteServer(ctx, server.ID)
+			found, err := from.GetServer(ctx, server.ID)
+			if err == nil && found.Labels[inventory.UIDLabel] != server.Labels[inventory.UIDLabel] {
+				continue
+			}
+			if err == nil {
+				obs.inv.RecordDeletion(server.ID)
+				_, err = from.DeleteServer(ctx, server.ID)
+			}
 			if cloud.Is(err, cloud.Busy) {
 				continue // it is tried again after the next listing
 			}
