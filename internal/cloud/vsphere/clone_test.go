@@ -18,7 +18,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
 )
 
-// keysOf returns the values of those keys of a VM's extraConfig that the operator writes.
+// keysOf returns the values of those keys of a VM's extraConfig that configure the guest or that the operator writes.
 func keysOf(v *vcenter, vm string) map[string]string {
 	keys := map[string]string{}
 	for _, option := range v.VM(vm).Config.ExtraConfig {
@@ -37,8 +37,14 @@ func TestCloneOfATemplateMadeFromAVMHasNothingOfThatVM(t *testing.T) {
 		Name: "golden", IdempotencyKey: someKey, Labels: map[string]string{"owner": "me"}, Disks: "data=1024", UserData: cloud.UserData("#cloud-config\npassword: secret\n"),
 		PowerState: cloud.PowerOff,
 	})
+	for _, key := range []string{
+		"guestinfo.vendordata", "guestinfo.vendordata.encoding", "guestinfo.ignition.config.data", "guestinfo.ignition.config.data.encoding",
+		"guestinfo.ignition.config.url", "guestinfo.coreos.config.data", "guestinfo.coreos.config.data.encoding", "guestinfo.coreos.config.url",
+	} {
+		v.configure(t, "golden", key, "of others")
+	}
 	written := keysOf(v, "golden")
-	if len(written) < 7 {
+	if len(written) < 15 {
 		t.Fatalf("the VM has the keys %v, want all that are ever written", written)
 	}
 	v.Convert(v.VM("golden"), true)

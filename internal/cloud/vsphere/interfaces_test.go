@@ -25,15 +25,21 @@ func (v *vcenter) setHeartbeat(t *testing.T, name string, status types.ManagedEn
 // set gives a property of a VM another value.
 func (v *vcenter) set(t *testing.T, name, property, value string) {
 	t.Helper()
+	v.configure(t, name, "SET."+property, value)
+}
+
+// configure gives a key of the extraConfig of a VM another value.
+func (v *vcenter) configure(t *testing.T, name, key, value string) {
+	t.Helper()
 	vm := object.NewVirtualMachine(v.Admin.Client, v.VM(name).Self)
 	task, err := vm.Reconfigure(t.Context(), types.VirtualMachineConfigSpec{
-		ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "SET." + property, Value: value}},
+		ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: key, Value: value}},
 	})
 	if err == nil {
 		err = task.Wait(t.Context())
 	}
 	if err != nil {
-		t.Fatalf("set %s of VM %s: %v", property, name, err)
+		t.Fatalf("set %s of VM %s: %v", key, name, err)
 	}
 }
 

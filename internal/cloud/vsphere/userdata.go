@@ -51,6 +51,14 @@ func packed(data []byte) string {
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
+// unused are the other keys by which a guest is configured: vendor data of the data source VMware of cloud-init, and
+// Ignition.
+var unused = []string{
+	"guestinfo.vendordata", "guestinfo.vendordata.encoding",
+	"guestinfo.ignition.config.data", "guestinfo.ignition.config.data.encoding", "guestinfo.ignition.config.url",
+	"guestinfo.coreos.config.data", "guestinfo.coreos.config.data.encoding", "guestinfo.coreos.config.url",
+}
+
 // guestInfo returns the extraConfig that the data source VMware of cloud-init reads in
 // the guest. A clone inherits the extraConfig of its template, which may have been made from
 // another VM: an empty value removes a key.
@@ -64,10 +72,14 @@ func guestInfo(id string, req cloud.CreateServer) []types.BaseOptionValue {
 		metadata, metadataEncoding = base64.StdEncoding.EncodeToString([]byte(encode(values))), "base64"
 		userData, userDataEncoding = packed(req.UserData), "gzip+base64"
 	}
-	return []types.BaseOptionValue{
+	options := []types.BaseOptionValue{
 		&types.OptionValue{Key: "guestinfo.metadata", Value: metadata},
 		&types.OptionValue{Key: "guestinfo.metadata.encoding", Value: metadataEncoding},
 		&types.OptionValue{Key: "guestinfo.userdata", Value: userData},
 		&types.OptionValue{Key: "guestinfo.userdata.encoding", Value: userDataEncoding},
 	}
+	for _, key := range unused {
+		options = append(options, &types.OptionValue{Key: key, Value: ""})
+	}
+	return options
 }
