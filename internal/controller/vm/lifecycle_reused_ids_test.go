@@ -91,6 +91,28 @@ func TestIDThatIsGivenToAnotherVMBeforeTheDeletionIsAnswered(t *testing.T) {
 	}
 }
 
+// The cloud, which drops the labels of the create, gives the id of a server whose deletion was answered to that of another VM
+// before a listing lacks the first one.
+func TestIDOfADeletedServerIsThatOfTheCreateOnACloudThatDropsLabels(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"labels": without(cloud.Idempotency, cloud.UniqueNames), "labels and unique names": without(cloud.Idempotency)} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith(), other("b", func(vm *pcapi.VM) { vm.Spec.VMName = "db" }))
+			h.cloud.SetReusesIDs(true)
+			h.mustReconcile()
+			h.later(time.Second)
+			h.mustReconcile()
+			h.cloud.Alter(unlabelled)
+			h.remove()
+			h.advance(time.Second)
+			h.mustReconcile()
+			h.reconcileVM("b")
+			h.reconcileVM("b")
+			equal(t, "vmId of the other VM", "s1", h.other().Status.VMID)
+			equal(t, "creates", 2, h.cloud.Sent(cloudfake.CreateServer))
+		})
+	}
+}
+
 // mustReconcileIfExists reconciles the VM unless it is gone.
 func (h *harness) mustReconcileIfExists() {
 	h.t.Helper()
