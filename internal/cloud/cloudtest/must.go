@@ -12,6 +12,9 @@ import (
 func mustCreate(ctx context.Context, t *testing.T, f Fixture, req cloud.CreateServer) cloud.Server {
 	t.Helper()
 	result, err := f.Client.CreateServer(ctx, req)
+	for pause := time.NewTicker(f.pollTime()); inProgress(err) && ctx.Err() == nil; result, err = f.Client.CreateServer(ctx, req) {
+		<-pause.C
+	}
 	if err != nil {
 		t.Fatalf("CreateServer(%+v): %v", req, err)
 	}
