@@ -36,6 +36,11 @@ func deleted(vm *pcapi.VM) {
 	vm.DeletionTimestamp = &now
 }
 
+// pausedBy gives an object the annotation with a value.
+func pausedBy(value string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Annotations = map[string]string{pcapi.PausedAnnotation: value} }
+}
+
 func paused(vm *pcapi.VM) {
 	vm.Annotations = map[string]string{pcapi.PausedAnnotation: "true"}
 }
@@ -184,8 +189,12 @@ func TestMissingObjectIsNotReconciled(t *testing.T) {
 
 func TestPausedObjectIsNotReconciled(t *testing.T) {
 	for name, vm := range map[string]*pcapi.VM{
-		"not deleted: Paused": example(paused),
-		"deleted: Paused":     example(paused, deleted),
+		"not deleted":                 example(paused),
+		"deleted":                     example(paused, deleted),
+		"the annotation is True":      example(pausedBy("True")),
+		"the annotation is yes":       example(pausedBy("yes")),
+		"the annotation is 1":         example(pausedBy("1")),
+		"the annotation has no value": example(pausedBy("")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running", Message: "as it was"}}
@@ -216,8 +225,8 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 	}
 }
 
-func TestPausedAnnotationMustBeTrue(t *testing.T) {
-	h := newHarness(t, example(func(vm *pcapi.VM) { vm.Annotations = map[string]string{pcapi.PausedAnnotation: "false"} }))
+func TestPausedAnnotationThatIsFalsePausesNothing(t *testing.T) {
+	h := newHarness(t, example(pausedBy("false")))
 	h.mustReconcile()
 	equal(t, "calls", []string{"observe", "plan observed", "report observed"}, h.kind.calls)
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -220,6 +221,13 @@ func TestFailuresDelayReplacementsMoreAndMore(t *testing.T) {
 
 func TestMemberInErrorIsReplacedOnlyIfItsServerDoesNotRecover(t *testing.T) {
 	const grace = 40 * time.Second
+	slow := &pcapi.Cloud{Spec: pcapi.CloudSpec{PollInterval: metav1.Duration{Duration: 30 * time.Second}}}
+	if got := graceOn(slow, nil); got != grace {
+		t.Errorf("without events the grace is %s, want %s", got, grace)
+	}
+	if got := graceOn(slow, cloud.Capabilities{cloud.Events}); got != 10*time.Second {
+		t.Errorf("with events the grace is %s, want 10s", got)
+	}
 	for name, test := range map[string]struct {
 		// broken reports whether the server is in error after so many seconds.
 		broken func(seconds int) bool
