@@ -35,7 +35,8 @@ CRD_REF_DOCS := bin/crd-ref-docs
 GOLANGCI_LINT := bin/golangci-lint
 KUSTOMIZE := bin/kustomize
 OPERATOR_SDK := bin/operator-sdk
-TOOLS := $(ACTIONLINT) $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/image bin/setup-envtest bin/helm
+GOVULNCHECK := bin/govulncheck
+TOOLS := $(ACTIONLINT) $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(GOVULNCHECK) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/image bin/indexdb bin/setup-envtest bin/helm
 KUBECTL ?= $(or $(shell command -v kubectl),bin/k8s/current/kubectl)
 
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$(VERSION)"
@@ -49,6 +50,10 @@ FUZZ_JOBS ?= 2
 
 # The cloud of make demo: mock or vsphere.
 CLOUD ?= mock
+
+# All products and tests are built by the Go version of the line toolchain in go.mod, whichever is installed, so that the same
+# commit gives the same bytes. Go downloads it like a module and checks it against the checksum database.
+export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' go.mod)
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -73,8 +78,12 @@ test: assets ## Run the tests: unit, API server, conformance and faults. Does no
 ##@ Checks
 
 .PHONY: verify
-verify: $(ACTIONLINT) $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Check generated files, formatting, linters, workflows and go.mod.
+verify: $(ACTIONLINT) $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(GOVULNCHECK) $(KUSTOMIZE) $(OPERATOR_SDK) bin/indexdb bin/opm ## Check generated files, formatting, linters, workflows, images, known vulnerabilities and go.mod.
 	@MAKE='$(MAKE)' hack/verify.sh
+
+.PHONY: vulncheck
+vulncheck: $(GOVULNCHECK) bin/indexdb ## Check that the released binaries reach no known vulnerability (VULNDB=https://vuln.go.dev: by the newest data).
+	@VULNDB='$(VULNDB)' hack/vulncheck.sh
 
 # In a run of its own, because it uses all processors. -count=1 because it builds the operator that it tests, which the
 # test cache does not know.

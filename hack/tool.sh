@@ -24,6 +24,11 @@ case $name in
     path=sigs.k8s.io/kustomize/kustomize/v5 package=$path took='10 s' ;;
   golangci-lint)
     path=github.com/golangci/golangci-lint/v2 package=$path/cmd/golangci-lint took='a minute' ;;
+  govulncheck)
+    path=golang.org/x/vuln package=$path/cmd/govulncheck took='15 s' ;;
+  indexdb)
+    standalone golang.org/x/vulndb ./cmd/indexdb
+    took=45\ s ;;
   setup-envtest)
     path=sigs.k8s.io/controller-runtime/tools/setup-envtest package=$path ;;
   operator-sdk)
@@ -114,9 +119,12 @@ case $path in
     ldflags+=" -X $path/cmd/opm/version.opmVersion=$version" ;;
 esac
 
-# The Go version is part of the key, because golangci-lint rejects code for a newer Go version than its own.
+# Tools are built by the Go that is installed, not by that of the line toolchain in go.mod: they are no part of a release, and a
+# new patch release of Go would build all of them anew. Go downloads a newer version if a tool needs one. The version is part of
+# the key, because golangci-lint rejects code for a newer Go version than its own.
+export GOTOOLCHAIN=auto
 recipe=$(printf '%s\n' "$pin" "$package" "$tags" "$ldflags" "$cgo" | cksum | cut -d' ' -f1)
-built=$cache/tools/$name/$version-$(go env GOVERSION GOOS GOARCH | paste -sd- -)-$recipe/$name
+built=$cache/tools/$name/$version-$(env -C / go env GOVERSION GOOS GOARCH | paste -sd- -)-$recipe/$name
 
 build() {
   local start=$SECONDS

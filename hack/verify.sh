@@ -64,6 +64,11 @@ workflows() {
   ! grep -n 'uses:' .github/workflows/*.yml | grep -vE 'uses: [a-z/-]+@[0-9a-f]{40} # v[0-9.]+$'
 }
 
+# images prints each base image without a digest. That of opm has none recorded: a release builds the catalog by its tag.
+images() {
+  ! git grep -nE '^FROM |^ *image: golang' -- '*Dockerfile' .github/workflows | grep -vE '@sha256:[0-9a-f]{64}|FROM scratch$|/opm:v'
+}
+
 check 'generated files' 'they have been regenerated; commit them with their sources' regenerate
 check 'gofmt' 'run make fmt' formatted
 check 'go build' 'a package needs what only its tests have' go build ./...
@@ -71,6 +76,8 @@ check 'golangci-lint' 'run make lint; make fmt applies the proposed fixes' bin/g
 check 'golangci-lint in hack/image' 'run make lint' env -C hack/image ../../bin/golangci-lint run
 check 'golangci-lint in test/page' 'run make lint' env -C test/page ../../bin/golangci-lint run
 check 'workflows' 'correct what it reports; pin each action by its commit, with the version as comment' workflows
+check 'images' 'name each base image with its digest' images
+check 'vulnerabilities' 'update the module, or the line toolchain in go.mod' hack/vulncheck.sh
 check 'go.mod' 'run go mod tidy' tidy
 
 [ ${#failed[@]} -eq 0 ] || die "make verify: ${#failed[@]} failed: ${failed[*]}"
