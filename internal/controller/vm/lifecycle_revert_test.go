@@ -184,6 +184,22 @@ func TestRevertWithALostAnswerIsRepeatedAfterARefusalThatPasses(t *testing.T) {
 	}
 }
 
+// A gateway may have passed on the revert that it answers with 404: it is repeated with its key.
+func TestRevertThatAGatewayAnswersWith404IsMadeOnce(t *testing.T) {
+	for name, passedOn := range map[string]bool{"it was passed on": true, "it was not passed on": false} {
+		t.Run(name, func(t *testing.T) {
+			h := newReverting(t, withReverts)
+			h.cloud.Fail(cloudfake.RevertServer, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "revert"}, passedOn)
+			h.mustReconcile()
+			h.wantRevert(pcapi.VMRevertRequested, h.cloud.Reverts())
+			h.wantCondition(pcapi.ReadyCondition, "False OutcomeUnknown", "the VM may be reverted all the same")
+			h.reconcileFor(5)
+			h.wantRevert(pcapi.VMRevertSucceeded, 1)
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+		})
+	}
+}
+
 func TestProcessThatEndsBeforeTheRevertIsSentKeepsTheIntent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		caps    cloud.Capabilities
@@ -286,9 +302,7 @@ func TestRevertThatTheCloudRefusesLeavesNothing(t *testing.T) {
 	h.cloud.Fail(cloudfake.RevertServer, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "revert"}, false)
 	h.mustReconcile()
 	h.wantRevert("", 0)
-	h.wantCondition(pcapi.ReadyCondition, "False SnapshotUnavailable", "tried again after")
-	h.reconcileFor(4)
-	h.wantRevert(pcapi.VMRevertSucceeded, 1)
+	h.wantCondition(pcapi.ReadyCondition, "False SnapshotUnavailable", "name another VMSnapshot")
 
 	h = newReverting(t, revertUnkeyed)
 	h.cloud.Fail(cloudfake.RevertServer, &cloud.Error{Kind: cloud.Busy, Op: "revert", Detail: "the server is busy"}, false)
