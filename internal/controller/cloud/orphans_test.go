@@ -66,6 +66,18 @@ func TestServerThatGotTheIDOfAnOrphanIsKept(t *testing.T) {
 	}
 }
 
+func TestOrphanThatAGatewayAnswersWith404IsTriedAgain(t *testing.T) {
+	f := newCloud(nil, server("x", ownedBy("gone", "here")))
+	w := newWorld(t, home(removingOrphans), f)
+	w.outlive = true
+	f.Fail(cloudfake.GetServer, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "get server"}, false)
+	w.reconcile()
+	equal(t, "the orphan exists", true, f.HasServer("x"))
+	equal(t, "servers whose snapshots are deleted", []string(nil), w.cleared)
+	w.later()
+	equal(t, "the orphan exists", false, f.HasServer("x"))
+}
+
 func TestSnapshotsOfOrphansAreDeletedAfterThem(t *testing.T) {
 	f := newCloud(nil, server("x", ownedBy("gone", "here")), server("y", ownedBy("v00", "here")))
 	w := newWorld(t, home(removingOrphans), f, vm("v00"))

@@ -97,43 +97,50 @@ func (k *kind) publish() step {
 	})
 }
 
-// removeOrphans deletes servers whose object is proved to be gone, and logs each. It reads a server first: since the listing,
-// it may be gone and its id used again.
+// removeOrphans deletes servers whose object is proved to be gone.
 func (k *kind) removeOrphans() step {
 	return step{Name: "RemoveOrphans", Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
 		for _, server := range obs.orphans[:min(maxOrphans, len(obs.orphans))] {
 			gone, err := k.provedGone(ctx, server)
+			if err == nil && gone {
+				err = removeOrphan(ctx, c, obs.inv, server)
+			}
 			if err != nil {
 				return err
 			}
-			if !gone {
-				continue
-			}
-			from := obs.inv.View().Client
-			found, err := from.GetServer(ctx, server.ID)
-			if err == nil && found.Labels[inventory.UIDLabel] != server.Labels[inventory.UIDLabel] {
-				continue
-			}
-			if err == nil {
-				obs.inv.RecordDeletion(server.ID)
-				_, err = from.DeleteServer(ctx, server.ID)
-			}
-			if cloud.Is(err, cloud.Busy) {
-				continue // it is tried again after the next listing
-			}
-			if err != nil && !cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) { // the next listing shows whether it is gone
-				return outcomeOf(c, err)
-			}
-			if remover, outlive := from.(cloud.SnapshotRemover); outlive && !cloud.Is(err, cloud.NotFoundUnproven) {
-				if err := remover.DeleteSnapshots(ctx, server.ID, server.Labels[inventory.UIDLabel]); err != nil {
-					return outcomeOf(c, err)
-				}
-			}
-			log.FromContext(ctx).Info("removed an orphaned server", "cloud", c.Name, "server", server.ID,
-				"namespace", server.Labels[inventory.NamespaceLabel], "name", server.Labels[inventory.NameLabel])
 		}
 		return nil
 	}}
+}
+
+// removeOrphan deletes a server, and logs that. It reads the server first: since the listing, it may be gone and its id used
+// again. What it could not delete is tried again after the next listing.
+func removeOrphan(ctx context.Context, c *pcapi.Cloud, inv *inventory.Inventory, orphan cloud.Server) error {
+	from, logger := inv.View().Client, log.FromContext(ctx).WithValues("cloud", c.Name, "server", orphan.ID)
+	found, err := from.GetServer(ctx, orphan.ID)
+	switch {
+	case cloud.Is(err, cloud.NotFoundUnproven):
+		return nil
+	case err == nil && found.Labels[inventory.UIDLabel] != orphan.Labels[inventory.UIDLabel]:
+		logger.Info("kept a server that has the id of an orphan and other labels")
+		return nil
+	case err == nil:
+		inv.RecordDeletion(orphan.ID)
+		_, err = from.DeleteServer(ctx, orphan.ID)
+	}
+	switch {
+	case cloud.Is(err, cloud.Busy):
+		return nil
+	case err != nil && !cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven): // the next listing shows whether it is gone
+		return outcomeOf(c, err)
+	}
+	if remover, outlive := from.(cloud.SnapshotRemover); outlive && !cloud.Is(err, cloud.NotFoundUnproven) {
+		if err := remover.DeleteSnapshots(ctx, orphan.ID, orphan.Labels[inventory.UIDLabel]); err != nil {
+			return outcomeOf(c, err)
+		}
+	}
+	logger.Info("removed an orphaned server", "namespace", orphan.Labels[inventory.NamespaceLabel], "name", orphan.Labels[inventory.NameLabel])
+	return nil
 }
 
 // provedGone reports whether the object that a server's labels name does not
