@@ -174,6 +174,14 @@ func (i *Inventory) RecordDeletion(id string) {
 	i.deletions[id] = i.clock()
 }
 
+// DeletionSent reports whether the deletion of a server with this id was recorded and no listing lacks it since.
+func (i *Inventory) DeletionSent(id string) bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	_, sent := i.deletions[id]
+	return sent
+}
+
 // RecordUnlisted records that the cloud returned a server of a VM by id, which a listing lacks that
 // had to show it.
 func (i *Inventory) RecordUnlisted(id string) {
@@ -202,10 +210,7 @@ func (i *Inventory) Existed(listing *Snapshot, server cloud.Server) bool {
 	if !ok || !cloud.AlikeNames(listed.Name, server.Name) || !listed.CreatedAt.IsZero() && server.CreatedAt.After(listed.CreatedAt) {
 		return false
 	}
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	_, sent := i.deletions[server.ID]
-	return !sent
+	return !i.DeletionSent(server.ID)
 }
 
 // ForgetServer drops what was recorded of a server. It is called when the cloud

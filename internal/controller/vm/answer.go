@@ -55,7 +55,7 @@ func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, befo
 		return !labelledFor(vm, server)
 	}
 	if caps.Has(cloud.Labels) {
-		return obs.Inventory.Existed(before, server)
+		return before != nil && before.Has(server.ID) && !obs.Inventory.DeletionSent(server.ID)
 	}
 	if caps.Has(cloud.Idempotency) && !obs.Fresh {
 		return k.Tracker.HasExisted(vm.UID, server.ID) // else the key leads to the server of an earlier create
