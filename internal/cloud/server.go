@@ -3,6 +3,7 @@ package cloud
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -115,19 +116,37 @@ func ChosenFrom(asked string) func(name string) bool {
 	}
 }
 
-// mostCutOfHash is how many characters of a hash of names.Owned a cloud may cut off: half of it proves the owner.
+// mostCutOfHash is how many characters of the hash at the end of a name of names.Owned a cloud may cut off: half of it
+// proves the owner.
 const mostCutOfHash = 6
 
-// KeepsHash reports whether a cloud may have made a name of owned, a name of names.Owned, so that it proves the owner
-// still: it changed the case, cut off at most half of the hash at the end, or appended something such as a domain.
-func KeepsHash(name, owned string) bool {
+// anotherHash matches what follows a name of names.Owned in a longer name of names.Owned.
+var anotherHash = regexp.MustCompile(`-[0-9a-f]{6,12}($|\.)`)
+
+// ProvesOwner reports whether a name is owned, a name of names.Owned, as a cloud may give it: in another case, with
+// other characters between letters and digits, with a prefix, with at most half of the hash at the end cut off, or with a
+// domain appended. What the name of another object can be does not count.
+func ProvesOwner(name, owned string) bool {
 	name, owned = NormalName(name), NormalName(owned)
-	return strings.HasPrefix(name, owned) || len(name) >= len(owned)-mostCutOfHash && strings.HasPrefix(owned, name)
+	domain, appended := strings.CutPrefix(name, owned)
+	prefix, prefixed := strings.CutSuffix(name, owned)
+	switch {
+	case appended:
+		return domain == "" || domain[0] == '.' && !anotherHash.MatchString(domain)
+	case prefixed:
+		return strings.ContainsAny(prefix[len(prefix)-1:], "-_./")
+	case strings.HasPrefix(owned, name):
+		return len(name) >= len(owned)-mostCutOfHash
+	}
+	return plainName(name) == plainName(owned)
 }
 
-// MadeFrom reports whether a cloud may have made a name of owned, a name of names.Owned. It proves no owner: it is for
-// the answer to a create, which an owner proves.
-func MadeFrom(name, owned string) bool { return KeepsHash(name, owned) || ChosenFrom(owned)(name) }
+// IsNamed reports whether a resource has a name that proves the owner of owned, or that is recorded as the name that the
+// cloud gave it at the create. It is for the resource with the recorded id alone: another object's may have the same name
+// where a cloud cuts names.
+func IsNamed(name, owned, recorded string) bool {
+	return ProvesOwner(name, owned) || AlikeNames(name, recorded) && ChosenFrom(owned)(recorded)
+}
 
 // plainName returns the letters and digits of a name, empty if there are none.
 func plainName(name string) string {

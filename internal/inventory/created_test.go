@@ -204,7 +204,7 @@ func TestNetworksReturnsTheBeginOfItsListing(t *testing.T) {
 	h.inv.Connect(from, nil)
 	want := func(when string, notBefore, begun time.Time) {
 		t.Helper()
-		_, got, err := h.inv.Networks(t.Context(), notBefore, "", "")
+		_, got, err := h.inv.Networks(t.Context(), notBefore, "", "", "")
 		if err != nil {
 			t.Fatalf("Networks: %v", err)
 		}

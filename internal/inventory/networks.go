@@ -57,7 +57,7 @@ func newNetworks(clock func() time.Time) *networks {
 // It fails as cloud.NetworkReader does, with the error of ctx, or with a cloud
 // error of kind Unavailable if the cloud is not connected. A cloud error of the
 // listing is returned to all callers for 3 s, or longer if the cloud asked for that.
-func (i *Inventory) Networks(ctx context.Context, notBefore time.Time, id, name string) (found []cloud.Network, begun time.Time, err error) {
+func (i *Inventory) Networks(ctx context.Context, notBefore time.Time, id, name, owned string) (found []cloud.Network, begun time.Time, err error) {
 	i.mu.RLock()
 	client, known := i.client, i.networks
 	i.mu.RUnlock()
@@ -73,26 +73,11 @@ func (i *Inventory) Networks(ctx context.Context, notBefore time.Time, id, name 
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	known.take(got, i.settings.SettleTime)
-	return known.find(id, cloud.NormalName(name), i.settings.SettleTime), known.listed.begun, nil
-}
-
-// NetworksOf returns the networks of the last listing, or recorded since, whose names prove the owner of owned, oldest
-// first; see cloud.KeepsHash. It compares the names of all networks.
-func (i *Inventory) NetworksOf(owned string) []cloud.Network {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	ids := maps.Clone(i.networks.byID)
-	for id := range i.networks.recorded {
-		ids[id] = 0
+	found = known.find(id, cloud.NormalName(name), i.settings.SettleTime)
+	if id == "" && owned != "" {
+		found = known.owned(owned, i.settings.SettleTime)
 	}
-	var found []cloud.Network
-	for id := range ids {
-		if network := i.networks.get(id, i.settings.SettleTime); network != nil && cloud.KeepsHash(network.Name, owned) {
-			found = append(found, *network)
-		}
-	}
-	slices.SortFunc(found, OlderNetwork)
-	return found
+	return found, known.listed.begun, nil
 }
 
 // NetworkListed reports whether the last listing of the networks shows one that existed when it was begun: its
@@ -102,6 +87,14 @@ func (i *Inventory) NetworkListed(id string) bool {
 	defer i.mu.RUnlock()
 	_, shown := i.networks.byID[id]
 	return shown && !i.networks.recorded[id].createdAt.After(i.networks.listed.begun)
+}
+
+// NetworkListedBefore reports whether the last listing of the networks shows one, and was begun before a time.
+func (i *Inventory) NetworkListedBefore(id string, at time.Time) bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	_, shown := i.networks.byID[id]
+	return shown && i.networks.listed.begun.Before(at)
 }
 
 // take takes a listing, unless it is the last one or older, and drops the records that
@@ -140,6 +133,26 @@ func (n *networks) find(id, name string, settleTime time.Duration) []cloud.Netwo
 	var found []cloud.Network
 	for other := range ids {
 		if network := n.get(other, settleTime); network != nil && (other == id || cloud.NormalName(network.Name) == name) {
+			found = append(found, *network)
+		}
+	}
+	slices.SortFunc(found, OlderNetwork)
+	return found
+}
+
+// owned returns the networks whose names prove the owner of a name; see cloud.ProvesOwner. It compares the names of all
+// networks.
+func (n *networks) owned(name string, settleTime time.Duration) []cloud.Network {
+	ids := map[string]bool{}
+	for at := range n.listed.items {
+		ids[n.listed.items[at].ID] = true
+	}
+	for id := range n.recorded {
+		ids[id] = true
+	}
+	var found []cloud.Network
+	for id := range ids {
+		if network := n.get(id, settleTime); network != nil && cloud.ProvesOwner(network.Name, name) {
 			found = append(found, *network)
 		}
 	}

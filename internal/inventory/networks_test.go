@@ -19,7 +19,7 @@ func network(id string, age time.Duration) cloud.Network {
 // networks returns the IDs of the known networks, from a listing of at most this age.
 func (h *harness) networks(age time.Duration) []string {
 	h.t.Helper()
-	found, _, err := h.inv.Networks(h.t.Context(), h.clock.Now().Add(-age), "", "net")
+	found, _, err := h.inv.Networks(h.t.Context(), h.clock.Now().Add(-age), "", "net", "")
 	if err != nil {
 		h.t.Fatalf("Networks: %v", err)
 	}
@@ -65,7 +65,7 @@ func TestNetworksDoesNotKeepAnErrorThatIsNoCloudError(t *testing.T) {
 	h, from, failure := newHarness(t), newCloud(), errors.New("no cloud error")
 	from.FailAlways(fake.ListNetworks, failure, false)
 	h.inv.Connect(unclassified{from}, nil)
-	if _, _, err := h.inv.Networks(t.Context(), dawn, "", "net"); !errors.Is(err, failure) || cloud.KindOf(err) != "" {
+	if _, _, err := h.inv.Networks(t.Context(), dawn, "", "net", ""); !errors.Is(err, failure) || cloud.KindOf(err) != "" {
 		t.Errorf("got %v, want %v", err, failure)
 	}
 	from.Heal()
@@ -80,7 +80,7 @@ func TestNetworksKeepsACloudErrorForThreeSeconds(t *testing.T) {
 	h.inv.Connect(from, nil)
 	want := func(calls int) {
 		t.Helper()
-		if _, _, err := h.inv.Networks(t.Context(), h.clock.Now(), "", "net"); !errors.Is(err, failure) {
+		if _, _, err := h.inv.Networks(t.Context(), h.clock.Now(), "", "net", ""); !errors.Is(err, failure) {
 			t.Errorf("got %v, want %v", err, failure)
 		}
 		equal(t, "calls", calls, from.Sent(fake.ListNetworks))
@@ -125,7 +125,7 @@ func TestDisconnectDropsTheNetworks(t *testing.T) {
 	h.networks(0)
 	h.inv.RecordNetwork(network("b", 0))
 	h.inv.Disconnect()
-	if _, _, err := h.inv.Networks(t.Context(), dawn, "", "net"); !cloud.Is(err, cloud.Unavailable) {
+	if _, _, err := h.inv.Networks(t.Context(), dawn, "", "net", ""); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("without a connection: %v, want Unavailable", err)
 	}
 	h.inv.Connect(newCloud(), nil)
@@ -138,7 +138,7 @@ func TestNetworksFindsByIDAndByName(t *testing.T) {
 	h.inv.Connect(from, nil)
 	want := func(what, id, name string, want ...string) {
 		t.Helper()
-		found, _, err := h.inv.Networks(t.Context(), dawn, id, name)
+		found, _, err := h.inv.Networks(t.Context(), dawn, id, name, "")
 		if err != nil {
 			t.Fatal(err)
 		}

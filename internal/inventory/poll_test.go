@@ -260,7 +260,7 @@ func TestInventoryIsSafeForConcurrentUse(t *testing.T) {
 		},
 		func(inv *inventory.Inventory) {
 			inv.RecordCreatedNetwork(network("n", 0))
-			_, _, _ = inv.Networks(t.Context(), time.Now(), "", "")
+			_, _, _ = inv.Networks(t.Context(), time.Now(), "", "", "")
 		},
 		func(*inventory.Inventory) {
 			dir.Absent("absent").RequestPoll()

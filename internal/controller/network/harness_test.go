@@ -113,7 +113,12 @@ func (h *harness) advance(d time.Duration) { h.now = h.now.Add(d) }
 
 func (h *harness) reconcile() ctrl.Result {
 	h.t.Helper()
-	result, err := h.reconciler.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "net"}})
+	return h.reconcileNetwork("net")
+}
+
+func (h *harness) reconcileNetwork(name string) ctrl.Result {
+	h.t.Helper()
+	result, err := h.reconciler.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: name}})
 	if err != nil {
 		h.t.Fatalf("Reconcile: %v", err)
 	}

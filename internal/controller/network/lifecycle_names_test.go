@@ -1,17 +1,25 @@
 package network
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/names"
 )
 
 // given are what clouds make of the names of networks.
 var given = map[string]func(string) string{
 	"upper case": strings.ToUpper, "domain": func(name string) string { return name + ".cloud.example.com" }, "cut": func(name string) string { return name[:len(name)-5] },
-	"cut to 15 characters": func(name string) string { return name[:15] }, "prefix": func(name string) string { return "tenant-" + name },
+	"prefix": func(name string) string { return "tenant-" + name }, "other characters": func(name string) string { return strings.ReplaceAll(name, "-", "_") },
 }
 
 func TestNameOfANetworkThatTheCloudChoseIsNoDriftUntilItChanges(t *testing.T) {
@@ -58,10 +66,10 @@ func TestNameOfANetworkThatTheCloudChoseIsNoDriftUntilItChanges(t *testing.T) {
 
 // The answer to the create is lost, and the network is found under the name that the cloud gave it.
 func TestNetworkOfALostCreateIsFoundUnderANameThatTheCloudChose(t *testing.T) {
-	for _, name := range []string{"upper case", "domain", "cut"} {
+	for name, give := range given {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, cloud.NewCapabilities(cloud.Networks), nil, netWith())
-			h.cloud.AlterNetworks(func(n *cloud.Network) { n.Name = given[name](n.Name) })
+			h.cloud.AlterNetworks(func(n *cloud.Network) { n.Name = give(n.Name) })
 			h.cloud.Fail(cloudfake.CreateNetwork, errReset, true)
 			for range 5 {
 				h.reconcile()
@@ -70,6 +78,97 @@ func TestNetworkOfALostCreateIsFoundUnderANameThatTheCloudChose(t *testing.T) {
 			h.wantCondition("Ready", "True InSync")
 			if n := h.cloud.Sent(cloudfake.CreateNetwork); n != 1 {
 				t.Errorf("%d creates were sent, want 1", n)
+			}
+		})
+	}
+}
+
+// longNamed returns a Network whose name in the cloud loses its hash where that is cut to 15 characters.
+func longNamed(last string) *pcapi.Network {
+	return netWith(func(net *pcapi.Network) { net.Name, net.UID = "network-of-team-"+last, types.UID("uid-"+last) })
+}
+
+// The cloud cuts names to 15 characters, so that two Networks and a network of somebody else have the same name there.
+func TestNetworksWithOneNameInTheCloudAreKeptApart(t *testing.T) {
+	for profile, caps := range map[string]cloud.Capabilities{"keys": keysOnly, "no proofs": cloud.NewCapabilities(cloud.Networks)} {
+		t.Run(profile, func(t *testing.T) {
+			a, b := longNamed("a"), longNamed("b")
+			h := newHarness(t, caps, []cloud.Network{{ID: "foreign", Name: "ns-network-of-t", CIDR: "10.0.0.0/24"}}, a, b)
+			h.cloud.AlterNetworks(func(n *cloud.Network) { n.Name = n.Name[:15] })
+			both := func() {
+				for range 4 {
+					h.reconcileNetwork(a.Name)
+					h.reconcileNetwork(b.Name)
+					h.advance(settleTime)
+				}
+			}
+			both()
+			ids := map[string]bool{}
+			for _, o := range []*pcapi.Network{a, b} {
+				var net pcapi.Network
+				if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(o), &net); err != nil {
+					t.Fatal(err)
+				}
+				ids[net.Status.NetworkID] = true
+				if !meta.IsStatusConditionTrue(net.Status.Conditions, pcapi.ReadyCondition) {
+					t.Errorf("%s is not Ready: %v", o.Name, net.Status.Conditions)
+				}
+			}
+			if have := len(h.cloud.Networks()); len(ids) != 2 || ids[""] || ids["foreign"] || have != 3 {
+				t.Errorf("the Networks have the ids %v, and the cloud %d networks, want two of their own and 3", ids, have)
+			}
+			if err := h.client.Delete(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			both()
+			if left := h.cloud.Networks(); len(left) != 2 {
+				t.Errorf("networks %v are left, want the foreign one and that of the other Network", left)
+			}
+		})
+	}
+}
+
+// A Network is deleted, and the cloud gives its id at once to the network of another one, which has the same name there.
+func TestNetworkOfAnotherNetworkThatGotIDAndNameIsNotDeleted(t *testing.T) {
+	a, b := longNamed("a"), longNamed("b")
+	h := newHarness(t, cloud.NewCapabilities(cloud.Networks), nil, a, b)
+	h.cloud.SetReusesIDs(true)
+	h.cloud.AlterNetworks(func(n *cloud.Network) { n.Name = n.Name[:15] })
+	for range 2 {
+		h.reconcileNetwork(a.Name)
+		h.advance(settleTime)
+	}
+	if err := h.client.Delete(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	h.cloud.OnAnswer(func(_ context.Context, verb cloudfake.Verb, _ string) {
+		if verb == cloudfake.DeleteNetwork {
+			h.cloud.OnAnswer(nil)
+			h.advance(time.Second)
+			h.reconcileNetwork(b.Name)
+		}
+	})
+	for range 4 {
+		h.reconcileNetwork(a.Name)
+		h.advance(settleTime)
+	}
+	if left := h.cloud.Networks(); len(left) != 1 {
+		t.Errorf("networks %v are left, want that of the other Network", left)
+	}
+}
+
+// Others name their networks after one of the operator.
+func TestNetworkThatIsNamedAfterOneOfANetworkIsKept(t *testing.T) {
+	for name, suffix := range map[string]string{"by hand": "-manual", "by another Network": "-2-0123456789ab", "by another Network, with a dot": ".b-0123456789ab", "by another Network, cut": "-2-012345"} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, cloud.NewCapabilities(cloud.Networks), nil, netWith())
+			h.cloud.AddNetworks(cloud.Network{ID: "foreign", Name: names.Owned(maxName, "cluster", "ns", "net", "uid") + suffix, CIDR: "10.0.0.0/24"})
+			for range 4 {
+				h.reconcile()
+				h.advance(settleTime)
+			}
+			if id := h.network().Status.NetworkID; id == "" || id == "foreign" || len(h.cloud.Networks()) != 2 {
+				t.Errorf("the Network has the id %q, and the cloud has %v", id, h.cloud.Networks())
 			}
 		})
 	}

@@ -38,11 +38,11 @@ func (k *kind) nameInCloud(net *pcapi.Network) string {
 	return names.Owned(maxName, k.cluster, net.Namespace, net.Name, string(net.UID))
 }
 
-// recordedName returns the name that the network of the object must have: the one that the cloud gave it at
-// the create, once it is on record.
+// recordedName returns the name that the network of the object has: the one that the cloud gave it at the
+// create, once it is on record.
 func (k *kind) recordedName(net *pcapi.Network) string {
 	name := k.Record(net).Name
-	if !imported(net) && net.Status.NetworkID != "" && cloud.MadeFrom(net.Status.NameInCloud, name) {
+	if !imported(net) && net.Status.NetworkID != "" && cloud.IsNamed(net.Status.NameInCloud, name, net.Status.NameInCloud) {
 		return net.Status.NameInCloud
 	}
 	return name
@@ -52,17 +52,22 @@ func (k *kind) Identify(n cloud.Network) external.Identity {
 	return external.Identity{ID: n.ID, Name: n.Name, State: cloud.StateActive, CreatedAt: n.CreatedAt}
 }
 
-// Owns reports whether a network has the name of the object. Before its id is on record, that may be each name that
-// the cloud can have made at the create; but what is deleted must have a name that proves the owner.
+// isNamed reports whether the recorded network has the name of the object.
+func (k *kind) isNamed(net *pcapi.Network, n cloud.Network) bool {
+	return cloud.IsNamed(names.Bounded(maxText, n.Name), k.nameInCloud(net), net.Status.NameInCloud)
+}
+
+// Owns reports whether a network has the name of the object, and is not a later one that has got its id. Before the id is
+// on record, the answer to the create may have a name that proves no owner; see Create.
 func (k *kind) Owns(net *pcapi.Network, _ *observation, n cloud.Network) bool {
-	switch asked := k.nameInCloud(net); {
-	case net.Status.NetworkID != "" || imported(net):
+	if imported(net) {
 		return cloud.AlikeNames(n.Name, k.recordedName(net))
-	case net.DeletionTimestamp.IsZero():
-		return cloud.MadeFrom(n.Name, asked)
-	default:
-		return cloud.KeepsHash(n.Name, asked)
 	}
+	asked, recorded := k.nameInCloud(net), net.Status.NameInCloud
+	if net.Status.NetworkID == "" && net.DeletionTimestamp.IsZero() {
+		recorded = n.Name
+	}
+	return cloud.IsNamed(n.Name, asked, recorded) && !k.Tracker.CreatedLater(net.UID, n.ID, n.CreatedAt)
 }
 
 // Relate counts the VMs on the network.
@@ -111,12 +116,13 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 	if imported(net) {
 		id = net.Status.NetworkID
 	}
-	found, begun, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon), id, name)
+	owned := ""
+	if !imported(net) {
+		owned = k.nameInCloud(net)
+	}
+	found, begun, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon), id, name, owned)
 	if err != nil {
 		return err
-	}
-	if id == "" && !imported(net) {
-		found = obs.Inventory.NetworksOf(name) // under the name that the cloud gave it, too
 	}
 	obs.Looked, obs.Owned = true, true
 	if obs.Inventory.NetworkListed(id) {
@@ -132,9 +138,9 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 		case n.ID == id:
 			obs.Resource = &n
 		case n.Shared: // no create of this account made it
-		case alive && id == "" && n.HalfMade:
+		case alive && id == "" && n.HalfMade && cloud.ProvesOwner(n.Name, owned):
 			obs.half = true // a create completes it
-		default: // its hash proves it in any case
+		case cloud.ProvesOwner(n.Name, owned):
 			named = append(named, n)
 		}
 	}
@@ -154,14 +160,15 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 	return obs.View.Client.GetNetwork(ctx, id)
 }
 
-// Create fails if the answer is about a network of a name that the cloud cannot have made of that in
-// the create: it may belong to another request.
+// Create fails if the answer is about a network of a name that the cloud cannot have made of that in the create, or made
+// of it so that it proves no owner if a listing has shown the network before: it may belong to another request.
 func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (external.Result[cloud.Network], error) {
 	name := k.nameInCloud(net)
 	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
 		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
 	})
-	if err == nil && !cloud.MadeFrom(n.Name, name) {
+	chosen := cloud.ChosenFrom(name)(n.Name) && !obs.Inventory.NetworkListedBefore(n.ID, obs.Now)
+	if err == nil && !cloud.ProvesOwner(n.Name, name) && !chosen {
 		return external.Result[cloud.Network]{}, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create network %q", name), Detail: "the answer is about a network of another name", Uncertain: true,
 		}
@@ -219,7 +226,7 @@ func (k *kind) Delete(ctx context.Context, net *pcapi.Network, obs *observation,
 	var err error
 	if duplicate {
 		var found cloud.Network
-		if found, err = obs.View.Client.GetNetwork(ctx, n.ID); err == nil && !k.Owns(net, obs, found) {
+		if found, err = obs.View.Client.GetNetwork(ctx, n.ID); err == nil && !cloud.ProvesOwner(found.Name, k.nameInCloud(net)) {
 			obs.Inventory.RecordNetwork(found)
 			return external.Removal{}, nil
 		}

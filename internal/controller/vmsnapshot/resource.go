@@ -1,6 +1,7 @@
 package vmsnapshot
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,27 +38,19 @@ func (k *kind) Identify(s cloud.Snapshot) external.Identity {
 	return external.Identity{ID: s.ID, Name: s.Name, State: cloud.StateActive, CreatedAt: s.CreatedAt}
 }
 
-// recordedName returns the name that the snapshot of the object must have: the one that the cloud gave it at the create,
-// once it is on record.
-func (k *kind) recordedName(snap *pcapi.VMSnapshot) string {
-	name := k.Record(snap).Name
-	if snap.Status.SnapshotID != "" && cloud.MadeFrom(snap.Status.NameInCloud, name) {
-		return snap.Status.NameInCloud
-	}
-	return name
+// isNamed reports whether the recorded snapshot has the name of the object.
+func (k *kind) isNamed(snap *pcapi.VMSnapshot, s cloud.Snapshot) bool {
+	return cloud.IsNamed(names.Bounded(maxText, s.Name), k.Record(snap).Name, snap.Status.NameInCloud)
 }
 
-// Owns reports whether a snapshot has the name of the object. Before its id is on record, that may be each name that
-// the cloud can have made at the create; but what is deleted must have a name that proves the owner.
+// Owns reports whether a snapshot has the name of the object, and is not a later one that has got its id. Before the id is
+// on record, the answer to the create may have a name that proves no owner; see Create.
 func (k *kind) Owns(snap *pcapi.VMSnapshot, _ *observation, s cloud.Snapshot) bool {
-	switch asked := k.Record(snap).Name; {
-	case snap.Status.SnapshotID != "":
-		return cloud.AlikeNames(s.Name, k.recordedName(snap))
-	case snap.DeletionTimestamp.IsZero():
-		return cloud.MadeFrom(s.Name, asked)
-	default:
-		return cloud.KeepsHash(s.Name, asked)
+	recorded := snap.Status.NameInCloud
+	if snap.Status.SnapshotID == "" && snap.DeletionTimestamp.IsZero() {
+		recorded = s.Name
 	}
+	return cloud.IsNamed(s.Name, k.Record(snap).Name, recorded) && !k.Tracker.CreatedLater(snap.UID, s.ID, s.CreatedAt)
 }
 
 // cloudFor returns the Cloud of the VM or, as long as there is no VM, the default one.
@@ -91,7 +84,7 @@ func (k *kind) vm(ctx context.Context, snap *pcapi.VMSnapshot) (*pcapi.VM, error
 
 // Relate observes the VM.
 func (k *kind) Relate(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation) error {
-	obs.name, obs.server = k.recordedName(snap), snap.Status.VMID
+	obs.name, obs.server = cmp.Or(snap.Status.NameInCloud, k.Record(snap).Name), snap.Status.VMID
 	vm, err := k.vm(ctx, snap)
 	if err != nil {
 		return err
@@ -125,10 +118,11 @@ func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observatio
 	obs.Looked, obs.Owned, obs.Proof = !k.Clock().Before(obs.Horizon), true, external.OwnerProof
 	name := k.Record(snap).Name
 	for _, s := range found {
+		obs.shown = append(obs.shown, s.ID)
 		switch {
 		case s.ID == id:
 			obs.Resource, obs.ListedAt = &s, obs.Now
-		case !cloud.KeepsHash(s.Name, name) && !cloud.AlikeNames(s.Name, obs.name): // another object's, or nobody's
+		case !cloud.ProvesOwner(s.Name, name): // another object's, or nobody's
 		case id != "":
 			obs.Duplicates = append(obs.Duplicates, s)
 		default:
@@ -188,8 +182,8 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Snap
 	return cloud.Snapshot{}, &cloud.Error{Kind: cloud.NotFound, Op: fmt.Sprintf("get snapshot %q", id), Detail: "the server has no such snapshot"}
 }
 
-// Create fails if the answer is about a snapshot of a name that the cloud cannot have made of that in the create: it may
-// belong to another request.
+// Create fails if the answer is about a snapshot of a name that the cloud cannot have made of that in the create, or made
+// of it so that it proves no owner if the snapshot was there before: it may belong to another request.
 func (k *kind) Create(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation) (external.Result[cloud.Snapshot], error) {
 	none := external.Result[cloud.Snapshot]{}
 	c, err := snapshotter(obs)
@@ -205,7 +199,8 @@ func (k *kind) Create(ctx context.Context, snap *pcapi.VMSnapshot, obs *observat
 		req.Quiesce = snap.Spec.Quiesce.Timeout.Duration
 	}
 	made, err := c.CreateSnapshot(ctx, req)
-	if err == nil && !cloud.MadeFrom(made.Name, name) {
+	chosen := cloud.ChosenFrom(name)(made.Name) && !slices.Contains(obs.shown, made.ID)
+	if err == nil && !cloud.ProvesOwner(made.Name, name) && !chosen {
 		return none, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create snapshot %q", name), Detail: "the answer is about a snapshot of another name", Uncertain: true,
 		}
