@@ -189,8 +189,13 @@ var gpuInfoCases = cases{
 		t.Expect(err).NotTo(HaveOccurred())
 		waitPlaced(t, gpu, onB, "b")
 		t.Expect(f.DeleteServer(f.serversNamed(onB.Name)[0])).To(Succeed())
-		t.Expect(f.reasonsFor(waitUnplaced(t, gpu))).To(Equal([]string{
-			`a on "plain": the host has no GPU`, `b on "": the cloud has no server of this name`,
+		f.waitForPolls(2)
+		waitPlaced(t, gpu, onB, "b") // the Node is Ready, so that the listing is not trusted
+		setNodeReady(t, get(t, onB), corev1.ConditionFalse)
+		waitUnplaced(t, gpu)
+		setNodeReady(t, get(t, onB), corev1.ConditionTrue)
+		t.Eventually(func() []string { return f.reasonsFor(get(t, gpu)) }).Should(Equal([]string{
+			`a on "plain": the host has no GPU`, `b on "": the cloud has no server of this name that belongs to no VM object`,
 		}))
 	},
 

@@ -3,6 +3,7 @@ package gpuinfo
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,13 +16,15 @@ import (
 
 // node is the part of a Kubernetes node that a choice depends on.
 type node struct {
-	name                      string
-	providerID                string
+	name       string
+	providerID string
+	// uuid is the system UUID that the guest reports, in lower case.
+	uuid                      string
 	ready, cordoned, deletion bool
 }
 
 func nodeOf(n *corev1.Node) node {
-	is := node{name: n.Name, providerID: n.Spec.ProviderID, cordoned: n.Spec.Unschedulable, deletion: !n.DeletionTimestamp.IsZero()}
+	is := node{name: n.Name, providerID: n.Spec.ProviderID, uuid: strings.ToLower(n.Status.NodeInfo.SystemUUID), cordoned: n.Spec.Unschedulable, deletion: !n.DeletionTimestamp.IsZero()}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			is.ready = c.Status == corev1.ConditionTrue
@@ -32,17 +35,17 @@ func nodeOf(n *corev1.Node) node {
 
 // key is what the servers of a node are looked up by.
 func (n node) key() string {
-	if n.providerID == "" {
+	if n.providerID == "" && n.uuid == "" {
 		return n.name
 	}
-	return n.providerID + " " + n.name
+	return n.providerID + " " + n.uuid + " " + n.name
 }
 
-// server returns the id of the node's server, as a cloud provider of this scheme has set it:
-// vsphere://ID, openstack:///ID or openstack://REGION/ID. It is empty for all other nodes.
+// server returns the id of the node's server, as a cloud provider of this scheme or an administrator has set it:
+// vsphere://ID, openstack:///ID, openstack://REGION/ID or privatecloud:///ID. It is empty for all other nodes.
 func (n node) server() (scheme, id string) {
 	scheme, path, _ := strings.Cut(n.providerID, "://")
-	if scheme != "vsphere" && scheme != "openstack" {
+	if !slices.Contains([]string{"vsphere", "openstack", "privatecloud"}, scheme) {
 		return "", ""
 	}
 	return scheme, path[strings.LastIndexByte(path, '/')+1:]
@@ -57,6 +60,7 @@ func LeanNode(o any) (any, error) {
 	}
 	lean := &corev1.Node{TypeMeta: n.TypeMeta, Spec: corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable, ProviderID: n.Spec.ProviderID}}
 	lean.Name, lean.UID, lean.ResourceVersion, lean.DeletionTimestamp = n.Name, n.UID, n.ResourceVersion, n.DeletionTimestamp
+	lean.Status.NodeInfo.SystemUUID = n.Status.NodeInfo.SystemUUID
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			lean.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
@@ -110,8 +114,10 @@ type candidate struct {
 	mhz, mb int64
 	// hours is the number of hours for which the host is available.
 	hours int64
-	// refusal is why the node does not suit; empty if it does.
+	// refusal is why the node does not suit; empty if it does. unclear: what the cloud lists contradicts
+	// Kubernetes, in which the node is Ready.
 	refusal string
+	unclear bool
 }
 
 // look examines whether a node suits for need hours. taken is the seconds that
@@ -134,17 +140,17 @@ func (o *observation) look(n node, gpuRequired bool, need int64, taken map[strin
 	case !n.ready:
 		c.refusal = "the node is not Ready"
 	case len(servers) == 0 && id != "":
-		c.refusal = "the cloud has no server with the id in the providerID of the node"
+		c.refusal, c.unclear = "the cloud has no server with the id in the providerID of the node", true
 	case len(servers) == 0:
-		c.refusal = "the cloud has no server of this name"
+		c.refusal, c.unclear = "the cloud has no server of this name that belongs to no VM object", true
 	case len(servers) > 1:
-		c.refusal = "the cloud has several servers of this name"
+		c.refusal, c.unclear = "the cloud has several servers of this name", true
 	case servers[0].State != cloud.StateActive:
 		c.refusal = fmt.Sprintf("its server is %s, not %s", servers[0].State, cloud.StateActive)
 	case c.host == "":
-		c.refusal = "the cloud does not say on which host its server runs"
+		c.refusal, c.unclear = "the cloud does not say on which host its server runs", true
 	case !listed:
-		c.refusal = "the cloud does not list its host"
+		c.refusal, c.unclear = "the cloud does not list its host", true
 	case gpuRequired && !host.GPU:
 		c.refusal = "the host has no GPU"
 	case !gpuRequired && host.GPU:

@@ -22,7 +22,7 @@ func TestLookRefusesNodesThatDoNotSuit(t *testing.T) {
 		"a node that is being deleted": {change: nodeIs(1, func(n *node) { n.deletion = true }), want: "the node is being deleted"},
 		"a cordoned node":              {change: nodeIs(1, func(n *node) { n.cordoned = true }), want: "the node is cordoned"},
 		"a node that is not Ready":     {change: nodeIs(1, func(n *node) { n.ready = false }), want: "the node is not Ready"},
-		"a node without a server":      {change: func(s *observation) { s.servers["n1"] = nil }, want: "the cloud has no server of this name"},
+		"a node without a server":      {change: func(s *observation) { s.servers["n1"] = nil }, want: "the cloud has no server of this name that belongs to no VM object"},
 		"a node whose providerID no server has": {change: func(s *observation) {
 			nodeIs(1, func(n *node) { n.providerID = "openstack:///x" })(s)
 		}, want: "the cloud has no server with the id in the providerID of the node"},
@@ -82,6 +82,7 @@ func TestLeanNodeKeepsWhatAChoiceNeeds(t *testing.T) {
 		"ready":              func(*corev1.Node) {},
 		"cordoned":           func(n *corev1.Node) { n.Spec.Unschedulable = true },
 		"with a providerID":  func(n *corev1.Node) { n.Spec.ProviderID = "openstack:///1" },
+		"with a system UUID": func(n *corev1.Node) { n.Status.NodeInfo.SystemUUID = "6F0F2C1E-4F0E-5D0A-9A57-0C6F0A1F7B11" },
 		"being deleted":      func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} },
 		"unknown":            func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionUnknown },
 		"without conditions": func(n *corev1.Node) { n.Status.Conditions = nil },

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 )
 
@@ -60,6 +61,19 @@ func TestObserveClaimsReadsReservationsOfOthers(t *testing.T) {
 				t.Errorf("claims (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestObserveClaimsOnTheHostOfANodeWithAProviderID(t *testing.T) {
+	obs := world(1, nodeIs(1, func(n *node) { n.providerID = "openstack:///sn1" }), func(s *observation) {
+		s.servers = map[string][]cloud.Server{s.nodes[0].key(): s.servers["n1"]}
+	})
+	k := following(t, &clocks{wall: noon}, *asking(called("o"), holding("n1", time.Hour)))
+	if err := k.observeClaims(t.Context(), asking(called("m")), obs); err != nil {
+		t.Fatal(err)
+	}
+	if got := obs.taken["h1"]; got != 9*hour {
+		t.Errorf("%d seconds are reserved on h1, want %d", got, 9*hour)
 	}
 }
 

@@ -50,6 +50,7 @@ type (
 type kind struct {
 	client    client.Client
 	scope     tenancy.Scope
+	cluster   string
 	directory *inventory.Directory
 	clock     func() time.Time
 	ends      *ends
@@ -74,7 +75,7 @@ func New(c client.Client, recorder events.EventRecorder, opts controller.Options
 func newKind(c client.Client, opts controller.Options) *kind {
 	e := newEnds(opts.Elapsed)
 	return &kind{
-		client: c, scope: opts.Scope, directory: opts.Directory, clock: opts.Clock, ends: e, claims: newClaims(c, opts.Clock, e),
+		client: c, scope: opts.Scope, cluster: opts.Cluster, directory: opts.Directory, clock: opts.Clock, ends: e, claims: newClaims(c, opts.Clock, e),
 		collector: newCollector(enqueueDelay), named: map[string]named{}, listed: map[string]listed{},
 	}
 }

@@ -49,7 +49,7 @@ type observation struct {
 
 	// nodes are shared with other reconciles and must not be changed.
 	nodes []node
-	// servers of the cloud by node name. They are shared with other reconciles and
+	// servers of the cloud by the key of a node. They are shared with other reconciles and
 	// must not be changed.
 	servers map[string][]cloud.Server
 	hosts   map[string]cloud.Host
@@ -63,7 +63,7 @@ type observation struct {
 	decision *decision
 }
 
-// named holds a cloud's servers by node name, of a revision of its snapshot.
+// named holds a cloud's servers by the key of a node, of a revision of its snapshot.
 type named struct {
 	revision uint64
 	servers  map[string][]cloud.Server
@@ -141,31 +141,60 @@ func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventor
 	}
 	known := k.namedAt(obs.cloud, revision)
 	obs.servers = known.servers
+	var owned map[string]bool // ids of servers, read if a node is looked up by name
 	for _, n := range obs.nodes {
-		if _, ok := known.servers[n.key()]; !ok {
-			known.servers[n.key()] = serversOf(n, inv, api)
+		if _, ok := known.servers[n.key()]; ok {
+			continue
 		}
+		found, byName := serversOf(n, inv, api)
+		if byName && len(found) > 0 {
+			if owned == nil {
+				if owned, err = k.ownedOn(ctx, obs.cloud); err != nil {
+					return err
+				}
+			}
+			found = slices.DeleteFunc(found, func(s cloud.Server) bool { return owned[s.ID] || k.labelled(s) })
+		}
+		known.servers[n.key()] = found
 	}
 	return nil
 }
 
-// serversOf returns the servers that may be that of a node: the one that its providerID names,
-// else those with its name in any case, since Nodes have names in lower case. The providerID
+// serversOf returns the servers that may be that of a node: the one that its providerID or its system UUID names, else, with
+// byName, those with its name in any case, since Nodes have names in lower case. The providerID
 // of a Node in a vCenter has the BIOS UUID, which is the id of its server only if somebody has
 // made both the same.
-func serversOf(n node, inv *inventory.Inventory, api pcapi.CloudType) []cloud.Server {
+func serversOf(n node, inv *inventory.Inventory, api pcapi.CloudType) (found []cloud.Server, byName bool) {
 	scheme, id := n.server()
-	if id != "" {
-		for _, known := range []string{id, strings.ToLower(id)} {
-			if server, ok := inv.Server(known); ok {
-				return []cloud.Server{server}
-			}
-		}
-		if scheme != "vsphere" || api != pcapi.CloudTypeVSphere {
-			return nil
+	for _, known := range []string{id, strings.ToLower(id), n.uuid} {
+		if server, ok := inv.Server(known); ok && known != "" {
+			return []cloud.Server{server}, false
 		}
 	}
-	return slices.Concat(inv.Named(n.name), inv.NamedAlike(n.name))
+	if id != "" && (scheme != "vsphere" || api != pcapi.CloudTypeVSphere) {
+		return nil, false
+	}
+	return slices.Concat(inv.Named(n.name), inv.NamedAlike(n.name)), true
+}
+
+// ownedOn returns the ids of the servers on a Cloud that VM objects have on record. A tenant chooses the names of these.
+func (k *kind) ownedOn(ctx context.Context, cloudName string) (map[string]bool, error) {
+	var vms pcapi.VMList
+	if err := k.client.List(ctx, &vms, client.MatchingFields{tenancy.CloudIndex: cloudName}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the VMs on Cloud %q: %w", cloudName, err)
+	}
+	owned := make(map[string]bool, len(vms.Items))
+	for i := range vms.Items {
+		if id := vms.Items[i].Status.VMID; id != "" {
+			owned[id] = true
+		}
+	}
+	return owned, nil
+}
+
+// labelled reports whether a VM object of this cluster has made a server, also before the id is on record.
+func (k *kind) labelled(s cloud.Server) bool {
+	return s.Labels[inventory.UIDLabel] != "" && s.Labels[inventory.ClusterLabel] == k.cluster
 }
 
 // namedAt returns the cache of a Cloud for a revision of its snapshot. The cache of an
@@ -198,7 +227,7 @@ func (k *kind) observeClaims(ctx context.Context, gpu *pcapi.GPUInfo, obs *obser
 	}
 	obs.taken = make(map[string]int64, len(obs.nodes))
 	for _, n := range obs.nodes {
-		for _, server := range obs.servers[n.name] {
+		for _, server := range obs.servers[n.key()] {
 			if _, ok := obs.taken[server.Host]; !ok {
 				obs.taken[server.Host] = k.claims.taken(hostKey{obs.cloud, server.Host}, key, obs.now)
 			}

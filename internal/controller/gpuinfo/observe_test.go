@@ -34,6 +34,7 @@ type reader struct {
 	client.Client
 	items  []pcapi.GPUInfo
 	nodes  []corev1.Node
+	vms    []pcapi.VM
 	lists  int
 	waited []string
 	onWait func()
@@ -60,8 +61,13 @@ func (s *reader) Get(_ context.Context, key client.ObjectKey, o client.Object, o
 }
 
 func (s *reader) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	s.lists++
-	list.(*corev1.NodeList).Items = s.nodes
+	switch list := list.(type) {
+	case *corev1.NodeList:
+		s.lists++
+		list.Items = s.nodes
+	case *pcapi.VMList:
+		list.Items = s.vms
+	}
 	return nil
 }
 
@@ -136,9 +142,9 @@ func TestServerOfNodeIsThatOfItsProviderIDElseOfItsNameInAnyCase(t *testing.T) {
 	}
 	inv.Publish(snap)
 	for name, test := range map[string]struct {
-		node, providerID string
-		api              pcapi.CloudType
-		want             []string
+		node, providerID, uuid string
+		api                    pcapi.CloudType
+		want                   []string
 	}{
 		"vsphere":                 {node: "n", providerID: "vsphere://" + id, want: []string{id}},
 		"vsphere in upper case":   {node: "n", providerID: "vsphere://" + strings.ToUpper(id), want: []string{id}},
@@ -151,14 +157,59 @@ func TestServerOfNodeIsThatOfItsProviderIDElseOfItsNameInAnyCase(t *testing.T) {
 		"another scheme: its name":                   {node: "gpu-7.example.com", providerID: "k3s://gpu-7", want: []string{other}},
 		"no providerID: its name in any case":        {node: "gpu-7.example.com", want: []string{other}},
 		"two servers with names that are alike":      {node: "twice", want: []string{"s1", "s2"}},
+		"privatecloud":                               {node: "n", providerID: "privatecloud:///s2", want: []string{"s2"}},
+		"no providerID: its system UUID":             {node: "twice", uuid: id, want: []string{id}},
+		"another scheme: its system UUID":            {node: "twice", providerID: "k3s://twice", uuid: id, want: []string{id}},
+		"an unknown system UUID: its name":           {node: "gpu-7.example.com", uuid: strings.Repeat("0", 36), want: []string{other}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, s := range serversOf(node{name: test.node, providerID: test.providerID}, inv, test.api) {
+			found, _ := serversOf(node{name: test.node, providerID: test.providerID, uuid: test.uuid}, inv, test.api)
+			for _, s := range found {
 				got = append(got, s.ID)
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("servers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A tenant names a VM like a Node, on a cloud with labels and on one without.
+func TestServersOfVMsAreNotThoseOfNodesByName(t *testing.T) {
+	own := map[string]string{inventory.UIDLabel: "uid", inventory.ClusterLabel: "cluster"}
+	for name, test := range map[string]struct {
+		server     cloud.Server
+		vms        []pcapi.VM
+		providerID string
+		want       []string
+	}{
+		"a server of nobody":                       {server: cloud.Server{ID: "s2", Name: "N1"}, want: []string{"s1", "s2"}},
+		"that of a VM, by its labels":              {server: cloud.Server{ID: "s2", Name: "N1", Labels: own}, want: []string{"s1"}},
+		"that of a VM, by its status":              {server: cloud.Server{ID: "s2", Name: "N1"}, vms: []pcapi.VM{{Status: pcapi.VMStatus{VMID: "s2"}}}, want: []string{"s1"}},
+		"that of a VM which the Node itself names": {server: cloud.Server{ID: "s2", Name: "N1", Labels: own}, providerID: "privatecloud:///s2", want: []string{"s2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inv := inventory.New(func() time.Time { return noon }, "cluster").Cloud("default")
+			c := cloudfake.New(cloudfake.Options{})
+			c.AddServers(cloud.Server{ID: "s1", Name: "n1"}, test.server)
+			snap, err := inventory.List(t.Context(), c, func() time.Time { return noon })
+			if err != nil {
+				t.Fatal(err)
+			}
+			inv.Publish(snap)
+			node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Spec: corev1.NodeSpec{ProviderID: test.providerID}}
+			k := newKind(&reader{nodes: []corev1.Node{node}, vms: test.vms}, controller.Options{Cluster: "cluster"})
+			obs := &observation{cloud: "default"}
+			if err := k.observeNodes(t.Context(), obs, inv, inv.View().Snapshot.Revision(), pcapi.CloudTypeREST); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, s := range obs.servers[obs.nodes[0].key()] {
+				got = append(got, s.ID)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("servers of the Node (-want +got):\n%s", diff)
 			}
 		})
 	}

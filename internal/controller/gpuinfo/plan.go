@@ -66,7 +66,8 @@ func decide(gpu *pcapi.GPUInfo, obs *observation) decision {
 	return d
 }
 
-// keep keeps the earlier choice if it still suits for the hours that are left of
+// keep keeps the earlier choice, unexamined, if what the cloud lists contradicts Kubernetes: its listing is not trusted, as
+// under the brake. Else it keeps it if it still suits for the hours that are left of
 // it and of earlier claims, which it does if all claims fit. Their sum is rounded
 // down, because a host reports whole hours: 99 as soon as a reservation of 100 has
 // begun.
@@ -75,6 +76,12 @@ func (d *decision) keep(gpu *pcapi.GPUInfo, obs *observation) {
 	mine.until = obs.end(held)
 	at := slices.IndexFunc(obs.nodes, func(n node) bool { return n.name == gpu.Status.SuitableNodeName })
 	if at < 0 {
+		return
+	}
+	if c := d.candidates[at]; c.unclear {
+		shown := gpu.Status
+		c.host, c.mhz, c.mb, c.hours = held.Host, shown.NodeCPUUsage, shown.NodeMemoryUsage, shown.AvailableAcceleratorTime
+		d.candidates[at], d.chosen, d.reservation = c, &c, held
 		return
 	}
 	others := obs.taken[held.Host]

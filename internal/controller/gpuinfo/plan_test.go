@@ -103,6 +103,24 @@ func TestDecisions(t *testing.T) {
 		"an earlier reservation, no other node: nothing is chosen": {
 			asking(holding("n1", hour)), world(1, claimed("a", 100, hour)), planned{Reason: pcapi.NoneAvailableReason},
 		},
+		"the cloud lists no server of the node: kept": {
+			asking(holding("n1", hour)), world(2, func(s *observation) { s.servers["n1"] = nil }), planned{Node: "n1", Since: hour},
+		},
+		"the cloud lists two servers of the node: kept": {
+			asking(holding("n1", hour)), world(2, func(s *observation) { s.servers["n1"] = append(s.servers["n1"], cloud.Server{ID: "x"}) }), planned{Node: "n1", Since: hour},
+		},
+		"the cloud does not list the host: kept": {
+			asking(holding("n1", hour)), world(2, func(s *observation) { delete(s.hosts, "h1") }), planned{Node: "n1", Since: hour},
+		},
+		"the cloud lists nothing: kept": {
+			asking(holding("n1", hour)), world(2, func(s *observation) { clear(s.hosts); clear(s.servers) }), planned{Node: "n1", Since: hour},
+		},
+		"the cloud lists no server of the node, which is not Ready: another": {
+			asking(holding("n1", hour)), world(2, nodeIs(1, func(n *node) { n.ready = false }), func(s *observation) { s.servers["n1"] = nil }), planned{Node: "n2"},
+		},
+		"the cloud lists no server of a node: not chosen": {
+			asking(), world(2, func(s *observation) { s.servers["n2"] = nil }), planned{Node: "n1"},
+		},
 		"the node is cordoned: another":          {asking(holding("n1", hour)), world(2, cordon), planned{Node: "n2"}},
 		"the node is gone: another":              {asking(holding("n9", hour)), world(2), planned{Node: "n2"}},
 		"the server is on another host: another": {asking(holding("n2", hour)), world(2), planned{Node: "n2"}},

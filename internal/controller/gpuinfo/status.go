@@ -99,6 +99,9 @@ func reportCandidates(status *pcapi.GPUInfoStatus, obs *observation, d decision)
 		switch d.rank(c) {
 		case 0:
 			shown.Message = "chosen, and kept as long as it suits"
+			if c.unclear {
+				shown.Message = "chosen, and kept while the node is Ready: " + c.refusal
+			}
 		case 1:
 			shown.Message = "suits; another was chosen"
 		}
