@@ -13,11 +13,11 @@ database() {
   if [ ! -d "$db" ]; then
     mkdir -p "$cache/vulndb"
     rm -rf "$db.$$"
-    bin/indexdb -vulns "$(fetched golang.org/x/vulndb)/data/osv" -out "$db.$$" >&2
+    bin/indexdb -vulns "$(fetched golang.org/x/vulndb)/data/osv" -out "$db.$$" >&2 || die "cannot build the vulnerability database"
     mv "$db.$$" "$db" 2>/dev/null || rm -rf "$db.$$"
   fi
   echo "file://$db"
 }
 
 db=${VULNDB:-$(database)}
-bin/govulncheck -db "$db" ./cmd/... ./mockcloud/cmd/... >&2
+bin/govulncheck -db "$db" ./cmd/... ./mockcloud/cmd/... ./test/scorecard/... >&2
