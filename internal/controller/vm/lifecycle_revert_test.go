@@ -200,6 +200,25 @@ func TestRevertThatAGatewayAnswersWith404IsMadeOnce(t *testing.T) {
 	}
 }
 
+func TestRevertThatAGatewayAnswersWith404IsNotRepeatedWithoutKeys(t *testing.T) {
+	for name, passedOn := range map[string]bool{"it was passed on": true, "it was not passed on": false} {
+		t.Run(name, func(t *testing.T) {
+			h := newReverting(t, revertUnkeyed)
+			h.cloud.FailAlways(cloudfake.RevertServer, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "revert"}, passedOn)
+			h.mustReconcile()
+			reverts := h.cloud.Reverts()
+			h.cloud.Heal(cloudfake.RevertServer)
+			h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.CPU = 7 })
+			h.poll()
+			h.reconcileFor(5)
+			h.later(time.Hour)
+			h.mustReconcile()
+			h.wantRevert(pcapi.VMRevertRequested, reverts)
+			h.wantCondition(pcapi.ReadyCondition, "False OutcomeUnknown", "clear spec.currentSnapshotName")
+		})
+	}
+}
+
 func TestProcessThatEndsBeforeTheRevertIsSentKeepsTheIntent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		caps    cloud.Capabilities
@@ -294,12 +313,6 @@ func TestVMIsNotRevertedToVMSnapshotThatCannotBeUsed(t *testing.T) {
 func TestRevertThatTheCloudRefusesLeavesNothing(t *testing.T) {
 	h := newReverting(t, revertUnkeyed)
 	h.cloud.SetSnapshots("s1")
-	h.mustReconcile()
-	h.wantRevert("", 0)
-	h.wantCondition(pcapi.ReadyCondition, "False SnapshotUnavailable", "name another VMSnapshot")
-
-	h = newReverting(t, revertUnkeyed)
-	h.cloud.Fail(cloudfake.RevertServer, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "revert"}, false)
 	h.mustReconcile()
 	h.wantRevert("", 0)
 	h.wantCondition(pcapi.ReadyCondition, "False SnapshotUnavailable", "name another VMSnapshot")

@@ -150,13 +150,13 @@ func (k *kind) revert(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	switch {
 	case cloud.KindOf(err) == "":
 		return err
-	case cloud.Is(err, cloud.NotFoundUnproven) && obs.Capabilities().Has(cloud.Idempotency):
+	case cloud.Is(err, cloud.NotFoundUnproven):
 		return k.revertUncertain(vm, err) // a gateway may have passed it on
 	case cloud.Uncertain(err):
 		return k.revertUncertain(vm, err)
 	}
 	vm.Status.Revert = nil // it had no effect
-	if cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) {
+	if cloud.Is(err, cloud.NotFound) {
 		return reconciler.Stalled(pcapi.SnapshotUnavailableReason, external.RecheckRefused, fmt.Errorf(
 			"%w; the VM is not reverted: name another VMSnapshot in spec.currentSnapshotName, or clear it", cloud.Public(err)))
 	}
