@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -121,7 +122,7 @@ func ChosenFrom(asked string) func(name string) bool {
 const mostCutOfHash = 6
 
 // anotherHash matches what follows a name of names.Owned in a longer name of names.Owned.
-var anotherHash = regexp.MustCompile(`-[0-9a-f]{6,12}($|\.)`)
+var anotherHash = regexp.MustCompile(`-[0-9a-f]{12}(\.|$)|-[0-9a-f]{6,11}$`)
 
 // ProvesOwner reports whether a name is owned, a name of names.Owned, as a cloud may give it: in another case, with
 // other characters between letters and digits, with a prefix, with at most half of the hash at the end cut off, or with a
@@ -141,11 +142,25 @@ func ProvesOwner(name, owned string) bool {
 	return plainName(name) == plainName(owned)
 }
 
-// IsNamed reports whether a resource has a name that proves the owner of owned, or that is recorded as the name that the
-// cloud gave it at the create. It is for the resource with the recorded id alone: another object's may have the same name
-// where a cloud cuts names.
-func IsNamed(name, owned, recorded string) bool {
-	return ProvesOwner(name, owned) || AlikeNames(name, recorded) && ChosenFrom(owned)(recorded)
+// OfOwner returns those of found whose names prove the owner of owned; see ProvesOwner. A cloud gives names in one form:
+// these have owned itself if one of them has, else the name of the first.
+func OfOwner[R any](found []R, owned string, name func(R) string) []R {
+	proved := slices.DeleteFunc(slices.Clone(found), func(r R) bool { return !ProvesOwner(name(r), owned) })
+	if len(proved) == 0 {
+		return nil
+	}
+	form := name(proved[0])
+	if slices.ContainsFunc(proved, func(r R) bool { return AlikeNames(name(r), owned) }) {
+		form = owned
+	}
+	return slices.DeleteFunc(proved, func(r R) bool { return !AlikeNames(name(r), form) })
+}
+
+// MadeFrom reports whether a cloud may have made a name of owned, a name of names.Owned, at a create. It proves no owner: it
+// is for the answer to the create, and for the resource with the recorded id.
+func MadeFrom(name, owned string) bool {
+	rest, appended := strings.CutPrefix(NormalName(name), NormalName(owned))
+	return ProvesOwner(name, owned) || ChosenFrom(owned)(name) || appended && !anotherHash.MatchString(rest)
 }
 
 // plainName returns the letters and digits of a name, empty if there are none.

@@ -89,12 +89,14 @@ func (i *Inventory) NetworkListed(id string) bool {
 	return shown && !i.networks.recorded[id].createdAt.After(i.networks.listed.begun)
 }
 
-// NetworkListedBefore reports whether the last listing of the networks shows one, and was begun before a time.
-func (i *Inventory) NetworkListedBefore(id string, at time.Time) bool {
+// NetworkExisted reports whether a network is known from a listing that was begun, or from what was recorded, before a time.
+func (i *Inventory) NetworkExisted(id string, before time.Time) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	_, shown := i.networks.byID[id]
-	return shown && i.networks.listed.begun.Before(at)
+	r, recorded := i.networks.recorded[id]
+	earlier := shown && i.networks.listed.begun.Before(before) || recorded && r.at.Before(before)
+	return earlier && i.networks.get(id, i.settings.SettleTime) != nil
 }
 
 // take takes a listing, unless it is the last one or older, and drops the records that

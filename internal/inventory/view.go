@@ -174,7 +174,7 @@ func (i *Inventory) RecordDeletion(id string) {
 	i.deletions[id] = i.clock()
 }
 
-// DeletionSent reports whether the deletion of a server with this id was recorded and no listing lacks it since.
+// DeletionSent reports whether RecordDeletion was called for this id in the last settle time.
 func (i *Inventory) DeletionSent(id string) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

@@ -30,7 +30,7 @@ func sameGateway(net *pcapi.Network, n cloud.Network) bool {
 }
 
 // hashed matches the names that operators give to networks, also with a domain; see nameInCloud.
-var hashed = regexp.MustCompile(`(?i)-[0-9a-f]{6,12}($|\.)`)
+var hashed = regexp.MustCompile(`(?i)-[0-9a-f]{12}($|\.)`)
 
 // named returns the name of a network for a message. That of a network of another
 // object contains the namespace and the name of the object, which may be those of

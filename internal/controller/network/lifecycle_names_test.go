@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,9 @@ var given = map[string]func(string) string{
 }
 
 func TestNameOfANetworkThatTheCloudChoseIsNoDriftUntilItChanges(t *testing.T) {
-	for name, give := range given {
+	all := maps.Clone(given)
+	all["extended"] = func(name string) string { return name + "-dc1" } // proves no owner
+	for name, give := range all {
 		for profile, caps := range map[string]cloud.Capabilities{"all capabilities": everything, "no proofs": cloud.NewCapabilities(cloud.Networks)} {
 			t.Run(name+", "+profile, func(t *testing.T) {
 				h := newHarness(t, caps, nil, netWith())
@@ -154,6 +157,28 @@ func TestNetworkOfAnotherNetworkThatGotIDAndNameIsNotDeleted(t *testing.T) {
 	}
 	if left := h.cloud.Networks(); len(left) != 1 {
 		t.Errorf("networks %v are left, want that of the other Network", left)
+	}
+}
+
+// Somebody has deleted the network in the cloud, and the cloud has given its id and its name, which proves nothing, to another one.
+func TestLaterNetworkWithTheRecordedIDAndNameIsLeftAlone(t *testing.T) {
+	h := newHarness(t, cloud.NewCapabilities(cloud.Networks), nil, netWith())
+	h.cloud.AlterNetworks(func(n *cloud.Network) { n.Name += "-dc1" })
+	h.reconcile()
+	h.advance(10 * settleTime)
+	h.cloud.ModifyNetwork(h.cloud.Networks()[0].ID, func(n *cloud.Network) { n.CreatedAt, n.Gateway = h.now, "10.0.0.7" })
+	h.reconcile()
+	h.wantCondition("Ready", "False Drift")
+	if err := h.client.Delete(t.Context(), netWith()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		h.advance(settleTime)
+		h.reconcile()
+	}
+	h.wantCondition("Deleting", "True Blocked")
+	if left := h.cloud.Networks(); len(left) != 1 || left[0].Gateway != "10.0.0.7" {
+		t.Errorf("the cloud has %v, want the later network as it was", left)
 	}
 }
 

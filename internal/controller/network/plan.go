@@ -42,7 +42,7 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	var p plan
 	switch n := *obs.Resource; {
 	case imported(net):
-	case !k.isNamed(net, n):
+	case !k.isNamed(net, obs, n):
 		p.Outcome = reconciler.Stalled(pcapi.DriftReason, external.RecheckSoon, fmt.Errorf(
 			"network %s is named %s in the cloud, not %q, so it is not changed: rename it in the cloud, or find out who created it", n.ID, named(n), obs.name))
 	case len(obs.Duplicates) > 0:
@@ -68,7 +68,7 @@ func (k *kind) PlanDeletion(net *pcapi.Network, obs *observation) (plan, bool) {
 		return k.End(inUse(net, obs.attached)), true
 	case imported(net):
 		return k.Do(k.Steps.Release), true
-	case n != nil && !k.isNamed(net, *n) && len(obs.Duplicates) == 0:
+	case n != nil && !k.isNamed(net, obs, *n) && len(obs.Duplicates) == 0:
 		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
 			"network %s is named %s in the cloud, not %q, so it is not deleted: rename it in the cloud if it is this Network's, or, if the cloud has given the id to another network, remove the finalizer of this Network", n.ID, named(*n), obs.name))), true
 	}

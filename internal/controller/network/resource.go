@@ -42,7 +42,7 @@ func (k *kind) nameInCloud(net *pcapi.Network) string {
 // create, once it is on record.
 func (k *kind) recordedName(net *pcapi.Network) string {
 	name := k.Record(net).Name
-	if !imported(net) && net.Status.NetworkID != "" && cloud.IsNamed(net.Status.NameInCloud, name, net.Status.NameInCloud) {
+	if !imported(net) && net.Status.NetworkID != "" && cloud.MadeFrom(net.Status.NameInCloud, name) {
 		return net.Status.NameInCloud
 	}
 	return name
@@ -52,22 +52,30 @@ func (k *kind) Identify(n cloud.Network) external.Identity {
 	return external.Identity{ID: n.ID, Name: n.Name, State: cloud.StateActive, CreatedAt: n.CreatedAt}
 }
 
-// isNamed reports whether the recorded network has the name of the object.
-func (k *kind) isNamed(net *pcapi.Network, n cloud.Network) bool {
-	return cloud.IsNamed(names.Bounded(maxText, n.Name), k.nameInCloud(net), net.Status.NameInCloud)
+// isNamed reports whether the network with the recorded id has the name of the object. A name that proves no owner may be
+// that of a later network that has got the id.
+func (k *kind) isNamed(net *pcapi.Network, obs *observation, n cloud.Network) bool {
+	created := net.Status.CreatedTime
+	later := created != nil && n.CreatedAt.After(obs.View.Settings.ShownFrom(created.Time))
+	return cloud.ProvesOwner(n.Name, k.nameInCloud(net)) || cloud.AlikeNames(names.Bounded(maxText, n.Name), k.recordedName(net)) && !later
 }
 
 // Owns reports whether a network has the name of the object, and is not a later one that has got its id. Before the id is
-// on record, the answer to the create may have a name that proves no owner; see Create.
-func (k *kind) Owns(net *pcapi.Network, _ *observation, n cloud.Network) bool {
-	if imported(net) {
+// on record, the answer to the create says which network it made, unless that was deleted since.
+func (k *kind) Owns(net *pcapi.Network, obs *observation, n cloud.Network) bool {
+	removed, _ := k.Tracker.RemovedAt(net.UID)
+	switch asked := k.nameInCloud(net); {
+	case imported(net):
 		return cloud.AlikeNames(n.Name, k.recordedName(net))
+	case k.Tracker.CreatedLater(net.UID, n.ID, n.CreatedAt):
+		return false
+	case net.Status.NetworkID != "":
+		return k.isNamed(net, obs, n)
+	case removed.IsZero():
+		return cloud.MadeFrom(n.Name, asked)
+	default:
+		return cloud.ProvesOwner(n.Name, asked)
 	}
-	asked, recorded := k.nameInCloud(net), net.Status.NameInCloud
-	if net.Status.NetworkID == "" && net.DeletionTimestamp.IsZero() {
-		recorded = n.Name
-	}
-	return cloud.IsNamed(n.Name, asked, recorded) && !k.Tracker.CreatedLater(net.UID, n.ID, n.CreatedAt)
 }
 
 // Relate counts the VMs on the network.
@@ -132,23 +140,27 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 		lookImported(net, obs, found)
 		return nil
 	}
-	var named []cloud.Network
-	for _, n := range found {
-		switch {
-		case n.ID == id:
-			obs.Resource = &n
-		case n.Shared: // no create of this account made it
-		case alive && id == "" && n.HalfMade && cloud.ProvesOwner(n.Name, owned):
-			obs.half = true // a create completes it
-		case cloud.ProvesOwner(n.Name, owned):
-			named = append(named, n)
-		}
-	}
 	if id != "" {
-		obs.Duplicates = named
+		for _, n := range found {
+			switch {
+			case n.ID == id:
+				obs.Resource = &n
+			case !n.Shared && cloud.ProvesOwner(n.Name, owned): // no create of this account made one that is shared
+				obs.Duplicates = append(obs.Duplicates, n)
+			}
+		}
 		return nil
 	}
-	obs.Candidates, obs.Proof = named, external.OwnerProof
+	obs.Proof = external.OwnerProof
+	for _, n := range cloud.OfOwner(found, owned, func(n cloud.Network) string { return n.Name }) {
+		switch {
+		case n.Shared:
+		case alive && n.HalfMade:
+			obs.half = true // a create completes it
+		default:
+			obs.Candidates = append(obs.Candidates, n)
+		}
+	}
 	return nil
 }
 
@@ -160,15 +172,15 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 	return obs.View.Client.GetNetwork(ctx, id)
 }
 
-// Create fails if the answer is about a network of a name that the cloud cannot have made of that in the create, or made
-// of it so that it proves no owner if a listing has shown the network before: it may belong to another request.
+// Create fails if the answer is about a network of a name that the cloud cannot have made of that in the create, or, unless
+// the create is repeated, that it made so that it proves no owner and that existed before: it may belong to another request.
 func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (external.Result[cloud.Network], error) {
 	name := k.nameInCloud(net)
 	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
 		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
 	})
-	chosen := cloud.ChosenFrom(name)(n.Name) && !obs.Inventory.NetworkListedBefore(n.ID, obs.Now)
-	if err == nil && !cloud.ProvesOwner(n.Name, name) && !chosen {
+	existed := obs.Fresh && obs.Inventory.NetworkExisted(n.ID, obs.Now)
+	if err == nil && !cloud.ProvesOwner(n.Name, name) && (existed || !cloud.MadeFrom(n.Name, name)) {
 		return external.Result[cloud.Network]{}, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create network %q", name), Detail: "the answer is about a network of another name", Uncertain: true,
 		}

@@ -56,8 +56,6 @@ type observation struct {
 	// them. notReady is why no snapshot of the VM can be created; nil if one can.
 	vmID, vmCloud string
 	notReady      error
-	// shown are the ids of the snapshots that the cloud showed.
-	shown []string
 	// reverting: the VM is being reverted to the snapshot.
 	reverting bool
 }

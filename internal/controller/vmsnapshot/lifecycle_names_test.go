@@ -1,6 +1,7 @@
 package vmsnapshot
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,58 @@ func TestSnapshotIsCreatedOnceUnderANameThatTheCloudChose(t *testing.T) {
 			})
 		}
 	}
+}
+
+// extend changes names so that they prove no owner.
+func extend(s *cloud.Snapshot) { s.Name += "-dc1" }
+
+// The cloud may give names that prove no owner. A person has a snapshot of such a name, and others that are named after the object's.
+func TestSnapshotsWithOtherNamesOrNoProofAreKept(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*cloud.Snapshot){"the cloud extends names": extend, "the cloud keeps names": func(*cloud.Snapshot) {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, plain, vm(), snapshot())
+			h.cloud.AlterSnapshots(change)
+			h.reconcile()
+			made := h.cloud.Snapshots("s1")[0]
+			others := []cloud.Snapshot{made}
+			for i, named := range []string{made.Name, "before-upgrade-" + made.Name, made.Name + ".bak", made.Name + "-manual", "old_" + made.Name} {
+				if i > 0 || name == "the cloud extends names" {
+					others = append(others, cloud.Snapshot{ID: fmt.Sprint("other", i), Name: named, CreatedAt: h.now})
+				}
+			}
+			h.cloud.SetSnapshots("s1", others...)
+			for range 3 {
+				h.now = h.now.Add(time.Hour)
+				h.reconcile()
+			}
+			h.wantCondition("Ready", "True InSync")
+			h.delete(snapshot())
+			for range 3 {
+				h.now = h.now.Add(time.Minute)
+				h.reconcile()
+			}
+			h.wantGone()
+			if left := h.cloud.Snapshots("s1"); len(left) != len(others)-1 {
+				t.Errorf("snapshots %v are left, want the %d of others", left, len(others)-1)
+			}
+		})
+	}
+}
+
+// The answer is lost, and the cloud gives names that prove no owner: the repeated create returns the snapshot.
+func TestLostCreateIsRepeatedWithItsKeyWhereNamesProveNothing(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withKeys, vm(), snapshot())
+	h.cloud.AlterSnapshots(extend)
+	h.cloud.Fail(cloudfake.CreateSnapshot, errReset, true)
+	for range 5 {
+		h.reconcile()
+		h.now = h.now.Add(settleTime)
+	}
+	h.wantSnapshots("snap1")
+	h.wantCondition("Ready", "True InSync")
 }
 
 func TestSnapshotOfALostCreateIsFoundUnderANameThatTheCloudChose(t *testing.T) {

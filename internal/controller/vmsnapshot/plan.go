@@ -98,7 +98,7 @@ func (k *kind) PlanExisting(snap *pcapi.VMSnapshot, obs *observation) plan {
 	var p plan
 	left, limited := timeLeft(snap, obs)
 	switch {
-	case !k.isNamed(snap, *obs.Resource):
+	case !k.isNamed(snap, obs, *obs.Resource):
 		p.Outcome = renamed(pcapi.DriftReason, obs, "kept")
 	case len(obs.Duplicates) > 0:
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
@@ -117,7 +117,7 @@ func (k *kind) PlanDeletion(snap *pcapi.VMSnapshot, obs *observation) (plan, boo
 	case obs.reverting:
 		return k.End(reconciler.Wait(external.RecheckSoon, pcapi.RequestedReason,
 			"VM %q is being reverted to this snapshot, which is deleted after that", snap.Spec.VMName)), true
-	case obs.Resource != nil && !k.isNamed(snap, *obs.Resource) && len(obs.Duplicates) == 0:
+	case obs.Resource != nil && !k.isNamed(snap, obs, *obs.Resource) && len(obs.Duplicates) == 0:
 		return k.End(renamed(pcapi.BlockedReason, obs, "not deleted")), true
 	}
 	return plan{}, false

@@ -1,7 +1,6 @@
 package vmsnapshot
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -38,19 +37,38 @@ func (k *kind) Identify(s cloud.Snapshot) external.Identity {
 	return external.Identity{ID: s.ID, Name: s.Name, State: cloud.StateActive, CreatedAt: s.CreatedAt}
 }
 
-// isNamed reports whether the recorded snapshot has the name of the object.
-func (k *kind) isNamed(snap *pcapi.VMSnapshot, s cloud.Snapshot) bool {
-	return cloud.IsNamed(names.Bounded(maxText, s.Name), k.Record(snap).Name, snap.Status.NameInCloud)
+// recordedName returns the name that the snapshot of the object has: the one that the cloud gave it at the create, once it
+// is on record.
+func (k *kind) recordedName(snap *pcapi.VMSnapshot) string {
+	name := k.Record(snap).Name
+	if snap.Status.SnapshotID != "" && cloud.MadeFrom(snap.Status.NameInCloud, name) {
+		return snap.Status.NameInCloud
+	}
+	return name
+}
+
+// isNamed reports whether the snapshot with the recorded id has the name of the object. A name that proves no owner may be
+// that of a later snapshot that has got the id.
+func (k *kind) isNamed(snap *pcapi.VMSnapshot, obs *observation, s cloud.Snapshot) bool {
+	created := snap.Status.CreatedTime
+	later := created != nil && s.CreatedAt.After(obs.View.Settings.ShownFrom(created.Time))
+	return cloud.ProvesOwner(s.Name, k.Record(snap).Name) || cloud.AlikeNames(names.Bounded(maxText, s.Name), k.recordedName(snap)) && !later
 }
 
 // Owns reports whether a snapshot has the name of the object, and is not a later one that has got its id. Before the id is
-// on record, the answer to the create may have a name that proves no owner; see Create.
-func (k *kind) Owns(snap *pcapi.VMSnapshot, _ *observation, s cloud.Snapshot) bool {
-	recorded := snap.Status.NameInCloud
-	if snap.Status.SnapshotID == "" && snap.DeletionTimestamp.IsZero() {
-		recorded = s.Name
+// on record, the answer to the create says which snapshot it made, unless that was deleted since.
+func (k *kind) Owns(snap *pcapi.VMSnapshot, obs *observation, s cloud.Snapshot) bool {
+	removed, _ := k.Tracker.RemovedAt(snap.UID)
+	switch asked := k.Record(snap).Name; {
+	case k.Tracker.CreatedLater(snap.UID, s.ID, s.CreatedAt):
+		return false
+	case snap.Status.SnapshotID != "":
+		return k.isNamed(snap, obs, s)
+	case removed.IsZero():
+		return cloud.MadeFrom(s.Name, asked)
+	default:
+		return cloud.ProvesOwner(s.Name, asked)
 	}
-	return cloud.IsNamed(s.Name, k.Record(snap).Name, recorded) && !k.Tracker.CreatedLater(snap.UID, s.ID, s.CreatedAt)
 }
 
 // cloudFor returns the Cloud of the VM or, as long as there is no VM, the default one.
@@ -84,7 +102,7 @@ func (k *kind) vm(ctx context.Context, snap *pcapi.VMSnapshot) (*pcapi.VM, error
 
 // Relate observes the VM.
 func (k *kind) Relate(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation) error {
-	obs.name, obs.server = cmp.Or(snap.Status.NameInCloud, k.Record(snap).Name), snap.Status.VMID
+	obs.name, obs.server = k.recordedName(snap), snap.Status.VMID
 	vm, err := k.vm(ctx, snap)
 	if err != nil {
 		return err
@@ -116,17 +134,17 @@ func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observatio
 		}
 	}
 	obs.Looked, obs.Owned, obs.Proof = !k.Clock().Before(obs.Horizon), true, external.OwnerProof
-	name := k.Record(snap).Name
+	name, recorded := k.Record(snap).Name, k.recordedName(snap)
+	if id == "" {
+		obs.Candidates = cloud.OfOwner(found, name, func(s cloud.Snapshot) string { return s.Name })
+		return nil
+	}
 	for _, s := range found {
-		obs.shown = append(obs.shown, s.ID)
 		switch {
 		case s.ID == id:
 			obs.Resource, obs.ListedAt = &s, obs.Now
-		case !cloud.ProvesOwner(s.Name, name): // another object's, or nobody's
-		case id != "":
+		case cloud.AlikeNames(s.Name, recorded) && cloud.ProvesOwner(s.Name, name):
 			obs.Duplicates = append(obs.Duplicates, s)
-		default:
-			obs.Candidates = append(obs.Candidates, s)
 		}
 	}
 	return nil
@@ -182,8 +200,8 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Snap
 	return cloud.Snapshot{}, &cloud.Error{Kind: cloud.NotFound, Op: fmt.Sprintf("get snapshot %q", id), Detail: "the server has no such snapshot"}
 }
 
-// Create fails if the answer is about a snapshot of a name that the cloud cannot have made of that in the create, or made
-// of it so that it proves no owner if the snapshot was there before: it may belong to another request.
+// Create fails if the answer is about a snapshot of a name that the cloud cannot have made of that in the create: it may
+// belong to another request.
 func (k *kind) Create(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation) (external.Result[cloud.Snapshot], error) {
 	none := external.Result[cloud.Snapshot]{}
 	c, err := snapshotter(obs)
@@ -199,8 +217,7 @@ func (k *kind) Create(ctx context.Context, snap *pcapi.VMSnapshot, obs *observat
 		req.Quiesce = snap.Spec.Quiesce.Timeout.Duration
 	}
 	made, err := c.CreateSnapshot(ctx, req)
-	chosen := cloud.ChosenFrom(name)(made.Name) && !slices.Contains(obs.shown, made.ID)
-	if err == nil && !cloud.ProvesOwner(made.Name, name) && !chosen {
+	if err == nil && !cloud.MadeFrom(made.Name, name) {
 		return none, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create snapshot %q", name), Detail: "the answer is about a snapshot of another name", Uncertain: true,
 		}

@@ -84,7 +84,7 @@ var mutants = []mutant{
 	{"an imported id that the cloud uses again is labelled", vm + "plan.go", " && !replaced(vm, obs, server)\n}", "\n}"},
 	{"a deletion is sent again without a look", external + "observe.go", "case o.Resource != nil && !l.askAgain(obj, o, id):", "case o.Resource != nil:"},
 	{"a server beside one that is gone is left", vm + "resource.go", "if !obs.Owned && !vm.DeletionTimestamp.IsZero() && !keeps(vm) {", "if false {"},
-	{"a snapshot of a create without an answer is not looked for", vmsnapshot + "resource.go", "obs.Candidates = append(obs.Candidates, s)", "_ = s"},
+	{"a snapshot of a create without an answer is not looked for", vmsnapshot + "resource.go", "obs.Candidates = cloud.OfOwner(found,", "_ = cloud.OfOwner(found,"},
 	{"a revert is sent again without its key", vm + "revert.go", "IdempotencyKey: fmt.Sprintf(\"%s-revert-%d\", vm.UID, r.RequestedTime.UnixMicro()),", "IdempotencyKey: fmt.Sprintf(\"%s-revert-%s\", vm.UID, k.Clock()),"},
 	{"a revert without an answer is requested anew", vm + "revert.go", "case cloud.Uncertain(err):\n\t\treturn k.revertUncertain(vm, err)\n\t}\n\tvm.Status.Revert = nil", "case cloud.Uncertain(err):\n\t}\n\tvm.Status.Revert = nil"},
 	{"a create is given up when the manager stops", engine + "work.go", "cancelAfter(effects, stopGrace, cancelEffects)", "cancelEffects()"},
