@@ -203,7 +203,7 @@ func messageOf(outcome error) string {
 // Cut returns the first most bytes of a text, less a letter that does not fit.
 func Cut(text string, most int) string {
 	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "")
+		text = strings.Clone(strings.ToValidUTF8(text[:most], "")) // does not keep the rest in memory
 	}
 	return text
 }

@@ -73,7 +73,8 @@ func add(q queue, requests []reconcile.Request) {
 }
 
 // changedByUser accepts updates that a user made: of the spec, and of the
-// annotations that the operator reads.
+// annotations that the operator reads; and deletions, so that the queue does not keep a
+// deleted GPUInfo until its reservation would have ended.
 var changedByUser = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
@@ -84,7 +85,6 @@ var changedByUser = predicate.Funcs{
 		}
 		return was.GetGeneration() != is.GetGeneration()
 	},
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
 }
 
 // nodeChanged accepts changes of a node that a choice depends on, which does not

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -200,6 +201,29 @@ func TestGPUInfosThatWaitForHoursAreIndexed(t *testing.T) {
 				t.Errorf("keys (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The queue would keep a deleted GPUInfo until its reservation would have ended, for years.
+func TestDeletedGPUInfoIsReconciledAtOnce(t *testing.T) {
+	q := priorityqueue.New[reconcile.Request]("test")
+	defer q.ShutDown()
+	gpu := asking(holding("n1", 0))
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: gpu.Namespace, Name: gpu.Name}}
+	q.AddWithOpts(priorityqueue.AddOpts{After: 10 * time.Hour}, request)
+	if changedByUser.Delete(event.DeleteEvent{Object: gpu}) {
+		q.Add(request)
+	}
+	taken := make(chan struct{})
+	go func() {
+		next, _ := q.Get()
+		q.Done(next)
+		close(taken)
+	}()
+	select {
+	case <-taken:
+	case <-time.After(10 * time.Second):
+		t.Error("the deletion enqueues nothing")
 	}
 }
 
