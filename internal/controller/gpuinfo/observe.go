@@ -179,14 +179,18 @@ func serversOf(n node, inv *inventory.Inventory, api pcapi.CloudType) (found []c
 
 // ownedOn returns the ids of the servers on a Cloud that VM objects have on record. A tenant chooses the names of these.
 func (k *kind) ownedOn(ctx context.Context, cloudName string) (map[string]bool, error) {
-	var vms pcapi.VMList
-	if err := k.client.List(ctx, &vms, client.MatchingFields{tenancy.CloudIndex: cloudName}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list the VMs on Cloud %q: %w", cloudName, err)
+	same, err := tenancy.SameCloud(ctx, k.client, cloudName)
+	if err != nil {
+		return nil, err
 	}
-	owned := make(map[string]bool, len(vms.Items))
-	for i := range vms.Items {
-		if id := vms.Items[i].Status.VMID; id != "" {
-			owned[id] = true
+	owned := map[string]bool{}
+	for _, on := range same {
+		var vms pcapi.VMList
+		if err := k.client.List(ctx, &vms, client.MatchingFields{tenancy.CloudIndex: on}, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list the VMs on Cloud %q: %w", on, err)
+		}
+		for i := range vms.Items {
+			owned[vms.Items[i].Status.VMID] = true
 		}
 	}
 	return owned, nil

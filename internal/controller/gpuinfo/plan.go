@@ -78,7 +78,7 @@ func (d *decision) keep(gpu *pcapi.GPUInfo, obs *observation) {
 	if at < 0 {
 		return
 	}
-	if c := d.candidates[at]; c.unclear {
+	if c := d.candidates[at]; c.unclear && (c.host == "" || c.host == held.Host) {
 		shown := gpu.Status
 		c.host, c.mhz, c.mb, c.hours = held.Host, shown.NodeCPUUsage, shown.NodeMemoryUsage, shown.AvailableAcceleratorTime
 		d.candidates[at], d.chosen, d.reservation = c, &c, held

@@ -112,6 +112,9 @@ func TestDecisions(t *testing.T) {
 		"the cloud does not list the host: kept": {
 			asking(holding("n1", hour)), world(2, func(s *observation) { delete(s.hosts, "h1") }), planned{Node: "n1", Since: hour},
 		},
+		"the server is on another host, which the cloud does not list: another": {
+			asking(holding("n1", hour)), world(2, serverIs("n1", func(s *cloud.Server) { s.Host = "h9" })), planned{Node: "n2"},
+		},
 		"the cloud lists nothing: kept": {
 			asking(holding("n1", hour)), world(2, func(s *observation) { clear(s.hosts); clear(s.servers) }), planned{Node: "n1", Since: hour},
 		},
