@@ -26,6 +26,8 @@ func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (clou
 	defer end()
 	i, err := c.snapshotOf(ctx, op, req.ServerID, req.SnapshotID)
 	switch {
+	case err != nil && err.Kind == cloud.NotFoundUnproven:
+		return cloud.Result{}, refuse(op, cloud.Unavailable, "something in front of the cloud says that the image of the snapshot does not exist")
 	case err != nil:
 		return cloud.Result{}, err
 	case i.Status != "active":
