@@ -159,8 +159,7 @@ func OfOwner[R any](found []R, owned string, name func(R) string) []R {
 // MadeFrom reports whether a cloud may have made a name of owned, a name of names.Owned, at a create. It proves no owner: it
 // is for the answer to the create, and for the resource with the recorded id.
 func MadeFrom(name, owned string) bool {
-	rest, appended := strings.CutPrefix(NormalName(name), NormalName(owned))
-	return ProvesOwner(name, owned) || ChosenFrom(owned)(name) || appended && !anotherHash.MatchString(rest)
+	return ProvesOwner(name, owned) || ChosenFrom(owned)(name) || strings.HasPrefix(NormalName(name), NormalName(owned))
 }
 
 // plainName returns the letters and digits of a name, empty if there are none.

@@ -82,13 +82,16 @@ func newKind(c client.Client, opts controller.Options) *kind {
 	return k
 }
 
+// cloudKeys returns the keys of a Network in tenancy.CloudIndex.
+func cloudKeys(o client.Object) []string {
+	net := o.(*pcapi.Network)
+	return tenancy.CloudKeys(net.Spec.CloudRef, external.RecordedCloud(net, net.Status.NetworkID, net.Status.Cloud, pcapi.NetworkFinalizer))
+}
+
 // SetupWithManager sets up the Network controller with the Manager. The index
 // VMNetworkIndex must have been added to its cache.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Options) error {
-	err := tenancy.IndexByCloud(ctx, mgr.GetFieldIndexer(), &pcapi.Network{}, func(o client.Object) []string {
-		net := o.(*pcapi.Network)
-		return tenancy.CloudKeys(net.Spec.CloudRef, external.RecordedCloud(net, net.Status.NetworkID, net.Status.Cloud, pcapi.NetworkFinalizer))
-	})
+	err := tenancy.IndexByCloud(ctx, mgr.GetFieldIndexer(), &pcapi.Network{}, cloudKeys)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // tolerated is the number of failed looks in a row that the status does not report.
@@ -72,6 +73,7 @@ func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network,
 	h.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&pcapi.Network{}).
 		WithObjects(append(objects, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}})...).
 		WithIndex(&pcapi.VM{}, "network", func(o client.Object) []string { return controller.NetworksOf(o.(*pcapi.VM)) }).
+		WithIndex(&pcapi.Network{}, tenancy.CloudIndex, cloudKeys).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				sent("object")

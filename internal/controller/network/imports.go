@@ -1,21 +1,28 @@
 package network
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // imported reports whether a Network refers to a network that exists, which the
 // operator neither creates, changes nor deletes.
 func imported(net *pcapi.Network) bool { return net.Spec.Import != nil }
+
+// errOwned is why a network cannot be imported that another object may have made.
+var errOwned = errors.New("a network of this name may belong to another object: import another, or ask the administrator of the Cloud to set imports to Listed and add it to importableNetworks")
 
 // importable returns why a namespace may not import the network of a name; nil if it
 // may. It does not depend on whether there is such a network, and says of no network
@@ -25,7 +32,7 @@ func importable(spec *pcapi.CloudSpec, namespace, name string) error {
 	switch spec.Imports {
 	case pcapi.ImportPolicyAny:
 		if hashed.MatchString(name) {
-			return errors.New("a network of this name may belong to another object: import another, or ask the administrator of the Cloud to set imports to Listed and add it to importableNetworks")
+			return errOwned
 		}
 		return nil
 	case pcapi.ImportPolicyListed:
@@ -59,6 +66,22 @@ func lookImported(net *pcapi.Network, obs *observation, found []cloud.Network) {
 	if obs.named > 1 {
 		obs.Resource = nil
 	}
+}
+
+// refuseOwned refuses the import of a network that another Network of the Cloud has made, which the name may not show: the
+// cloud may have chosen it.
+func (k *kind) refuseOwned(ctx context.Context, obs *observation) error {
+	if !obs.byName || obs.Resource == nil || obs.Spec.Imports != pcapi.ImportPolicyAny {
+		return nil
+	}
+	var all pcapi.NetworkList
+	if err := k.Client.List(ctx, &all, client.MatchingFields{tenancy.CloudIndex: obs.Cloud}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the Networks on Cloud %q: %w", obs.Cloud, err)
+	}
+	if slices.ContainsFunc(all.Items, func(o pcapi.Network) bool { return !imported(&o) && o.Status.NetworkID == obs.Resource.ID }) {
+		obs.Resource, obs.importErr = nil, errOwned
+	}
+	return nil
 }
 
 // PlanImport records the network that has the name. What the cloud lacks may appear

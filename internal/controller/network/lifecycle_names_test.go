@@ -182,6 +182,41 @@ func TestLaterNetworkWithTheRecordedIDAndNameIsLeftAlone(t *testing.T) {
 	}
 }
 
+// The cloud gave the network of another tenant's Network a name that does not show that.
+func TestNetworkOfAnotherNetworkIsNotImported(t *testing.T) {
+	there := portGroup(withName("team_a_web_0123456789ab"))
+	h := newImport(t, everything, []cloud.Network{there}, func(net *pcapi.Network) { net.Spec.Import.Name = there.Name })
+	owner := netWith(func(net *pcapi.Network) {
+		net.Namespace, net.Name, net.UID = "team", "web", "other"
+		net.Status.NetworkID, net.Status.Cloud = there.ID, "default"
+	})
+	if err := h.client.Create(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	h.editCloud(func(spec *pcapi.CloudSpec) { spec.Imports = pcapi.ImportPolicyAny })
+	h.reconcile()
+	h.wantCondition("Ready", "False Rejected", "may belong to another object")
+}
+
+// A cloud that answers a create of a known name with the network that has it, and cuts names.
+func TestNetworkOfAnotherNetworkInTheAnswerIsNotTaken(t *testing.T) {
+	a, b := longNamed("a"), longNamed("b")
+	h := newHarness(t, cloud.NewCapabilities(cloud.Networks), nil, a, b)
+	h.cloud.AlterNetworks(func(n *cloud.Network) { n.Name = n.Name[:15] })
+	h.reconcileNetwork(a.Name)
+	h.advance(settleTime)
+	first := h.cloud.Networks()[0]
+	h.cloud.AlterNetworks(func(n *cloud.Network) { *n = first })
+	for range 4 {
+		h.reconcileNetwork(b.Name)
+		h.advance(settleTime)
+	}
+	var net pcapi.Network
+	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(b), &net); err != nil || net.Status.NetworkID != "" {
+		t.Errorf("the second Network has the id %q, %v", net.Status.NetworkID, err)
+	}
+}
+
 // Others name their networks after one of the operator.
 func TestNetworkThatIsNamedAfterOneOfANetworkIsKept(t *testing.T) {
 	for name, suffix := range map[string]string{"by hand": "-manual", "by another Network": "-2-0123456789ab", "by another Network, with a dot": ".b-0123456789ab", "by another Network, cut": "-2-012345"} {

@@ -57,7 +57,8 @@ func (k *kind) Identify(n cloud.Network) external.Identity {
 func (k *kind) isNamed(net *pcapi.Network, obs *observation, n cloud.Network) bool {
 	created := net.Status.CreatedTime
 	later := created != nil && n.CreatedAt.After(obs.View.Settings.ShownFrom(created.Time))
-	return cloud.ProvesOwner(n.Name, k.nameInCloud(net)) || cloud.AlikeNames(names.Bounded(maxText, n.Name), k.recordedName(net)) && !later
+	recorded := k.recordedName(net)
+	return cloud.AlikeNames(names.Bounded(maxText, n.Name), recorded) && (cloud.ProvesOwner(recorded, k.nameInCloud(net)) || !later)
 }
 
 // Owns reports whether a network has the name of the object, and is not a later one that has got its id. Before the id is
@@ -138,7 +139,7 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 	}
 	if imported(net) {
 		lookImported(net, obs, found)
-		return nil
+		return k.refuseOwned(ctx, obs)
 	}
 	if id != "" {
 		for _, n := range found {
@@ -172,14 +173,17 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 	return obs.View.Client.GetNetwork(ctx, id)
 }
 
-// Create fails if the answer is about a network of a name that the cloud cannot have made of that in the create, or, unless
-// the create is repeated, that it made so that it proves no owner and that existed before: it may belong to another request.
+// Create fails if the answer is about a network of a name that the cloud cannot have made of that in the create, or that proves
+// no owner if the network existed before the first create: it may belong to another request.
 func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (external.Result[cloud.Network], error) {
 	name := k.nameInCloud(net)
 	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
 		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
 	})
-	existed := obs.Fresh && obs.Inventory.NetworkExisted(n.ID, obs.Now)
+	if err == nil && obs.Fresh && obs.Inventory.NetworkExisted(n.ID, obs.Now) {
+		k.Tracker.Existed(net.UID, n.ID)
+	}
+	existed := k.Tracker.HasExisted(net.UID, n.ID)
 	if err == nil && !cloud.ProvesOwner(n.Name, name) && (existed || !cloud.MadeFrom(n.Name, name)) {
 		return external.Result[cloud.Network]{}, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create network %q", name), Detail: "the answer is about a network of another name", Uncertain: true,
@@ -238,7 +242,7 @@ func (k *kind) Delete(ctx context.Context, net *pcapi.Network, obs *observation,
 	var err error
 	if duplicate {
 		var found cloud.Network
-		if found, err = obs.View.Client.GetNetwork(ctx, n.ID); err == nil && !cloud.ProvesOwner(found.Name, k.nameInCloud(net)) {
+		if found, err = obs.View.Client.GetNetwork(ctx, n.ID); err == nil && (!cloud.ProvesOwner(found.Name, k.nameInCloud(net)) || !cloud.AlikeNames(found.Name, n.Name)) {
 			obs.Inventory.RecordNetwork(found)
 			return external.Removal{}, nil
 		}

@@ -52,7 +52,8 @@ func (k *kind) recordedName(snap *pcapi.VMSnapshot) string {
 func (k *kind) isNamed(snap *pcapi.VMSnapshot, obs *observation, s cloud.Snapshot) bool {
 	created := snap.Status.CreatedTime
 	later := created != nil && s.CreatedAt.After(obs.View.Settings.ShownFrom(created.Time))
-	return cloud.ProvesOwner(s.Name, k.Record(snap).Name) || cloud.AlikeNames(names.Bounded(maxText, s.Name), k.recordedName(snap)) && !later
+	recorded := k.recordedName(snap)
+	return cloud.AlikeNames(names.Bounded(maxText, s.Name), recorded) && (cloud.ProvesOwner(recorded, k.Record(snap).Name) || !later)
 }
 
 // Owns reports whether a snapshot has the name of the object, and is not a later one that has got its id. Before the id is
