@@ -179,8 +179,8 @@ var _ = Describe("A vCenter", Serial, func() {
 	It("a GPUInfo: finds a node on a host with graphics that is not in maintenance mode", func(ctx SpecContext) {
 		vm := testkit.VM(tenantNamespace, "worker-1")
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		specs.Ready(ctx, vm)
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
+		made := specs.Ready(ctx, vm)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Spec: corev1.NodeSpec{ProviderID: "vsphere://" + made.Status.VMID}}
 		Expect(env.Client.Create(ctx, node)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, node)).To(Succeed()) })
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Test", LastHeartbeatTime: metav1.Now()}}

@@ -150,7 +150,7 @@ func (o *observation) look(n node, gpuRequired bool, need int64, taken map[strin
 	case c.host == "":
 		c.refusal, c.unclear = "the cloud does not say on which host its server runs", true
 	case !listed:
-		c.refusal, c.unclear = "the cloud does not list its host", true
+		c.refusal, c.unclear = "the cloud does not list its host", len(o.hosts) == 0 // a host in maintenance may not be listed
 	case gpuRequired && !host.GPU:
 		c.refusal = "the host has no GPU"
 	case !gpuRequired && host.GPU:

@@ -109,8 +109,11 @@ func TestDecisions(t *testing.T) {
 		"the cloud lists two servers of the node: kept": {
 			asking(holding("n1", hour)), world(2, func(s *observation) { s.servers["n1"] = append(s.servers["n1"], cloud.Server{ID: "x"}) }), planned{Node: "n1", Since: hour},
 		},
-		"the cloud does not list the host: kept": {
-			asking(holding("n1", hour)), world(2, func(s *observation) { delete(s.hosts, "h1") }), planned{Node: "n1", Since: hour},
+		"the cloud does not list the host: another": {
+			asking(holding("n1", hour)), world(2, func(s *observation) { delete(s.hosts, "h1") }), planned{Node: "n2"},
+		},
+		"the cloud lists no hosts: kept": {
+			asking(holding("n1", hour)), world(2, func(s *observation) { clear(s.hosts) }), planned{Node: "n1", Since: hour},
 		},
 		"the server is on another host, which the cloud does not list: another": {
 			asking(holding("n1", hour)), world(2, serverIs("n1", func(s *cloud.Server) { s.Host = "h9" })), planned{Node: "n2"},
