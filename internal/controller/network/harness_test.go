@@ -93,6 +93,13 @@ func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network,
 				return c.List(ctx, list, opts...)
 			},
 		}).Build()
+	h.start(caps)
+	return h
+}
+
+// start starts a process, which knows nothing of the one before, and lists the cloud.
+func (h *harness) start(caps cloud.Capabilities) {
+	h.t.Helper()
 	directory := inventory.New(func() time.Time { return h.now }, "cluster")
 	h.inv = directory.Cloud("default")
 	h.kind = newKind(h.client, controller.Options{Directory: directory, Cluster: "cluster", Clock: func() time.Time { return h.now }, Alone: func() bool { return true }})
@@ -100,13 +107,12 @@ func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network,
 	h.inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime})
 	h.inv.Connect(h.cloud, caps)
 	h.advance(time.Hour)
-	snap, err := inventory.List(t.Context(), h.cloud, func() time.Time { return h.now })
+	snap, err := inventory.List(h.t.Context(), h.cloud, func() time.Time { return h.now })
 	if err != nil {
-		t.Fatalf("List: %v", err)
+		h.t.Fatalf("List: %v", err)
 	}
 	h.inv.Publish(snap)
 	h.advance(time.Second)
-	return h
 }
 
 func (h *harness) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}

@@ -74,14 +74,20 @@ func (k *kind) refuseOwned(ctx context.Context, obs *observation) error {
 	if !obs.byName || obs.Resource == nil || obs.Spec.Imports != pcapi.ImportPolicyAny {
 		return nil
 	}
-	var all pcapi.NetworkList
-	if err := k.Client.List(ctx, &all, client.MatchingFields{tenancy.CloudIndex: obs.Cloud}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the Networks on Cloud %q: %w", obs.Cloud, err)
-	}
-	if slices.ContainsFunc(all.Items, func(o pcapi.Network) bool { return !imported(&o) && o.Status.NetworkID == obs.Resource.ID }) {
+	owned, err := k.madeByANetwork(ctx, obs.Cloud, obs.Resource.ID)
+	if owned {
 		obs.Resource, obs.importErr = nil, errOwned
 	}
-	return nil
+	return err
+}
+
+// madeByANetwork reports whether a Network that is not imported has a network of a Cloud on record.
+func (k *kind) madeByANetwork(ctx context.Context, on, id string) (bool, error) {
+	var all pcapi.NetworkList
+	if err := k.Client.List(ctx, &all, client.MatchingFields{tenancy.CloudIndex: on}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, fmt.Errorf("list the Networks on Cloud %q: %w", on, err)
+	}
+	return slices.ContainsFunc(all.Items, func(o pcapi.Network) bool { return !imported(&o) && o.Status.NetworkID == id }), nil
 }
 
 // PlanImport records the network that has the name. What the cloud lacks may appear

@@ -207,7 +207,10 @@ func TestNetworkOfAnotherNetworkInTheAnswerIsNotTaken(t *testing.T) {
 	h.advance(settleTime)
 	first := h.cloud.Networks()[0]
 	h.cloud.AlterNetworks(func(n *cloud.Network) { *n = first })
-	for range 4 {
+	for i := range 4 {
+		if i == 2 {
+			h.start(cloud.NewCapabilities(cloud.Networks))
+		}
 		h.reconcileNetwork(b.Name)
 		h.advance(settleTime)
 	}

@@ -180,16 +180,29 @@ func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation)
 	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
 		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
 	})
-	if err == nil && obs.Fresh && obs.Inventory.NetworkExisted(n.ID, obs.Now) {
-		k.Tracker.Existed(net.UID, n.ID)
+	if err != nil || cloud.ProvesOwner(n.Name, name) {
+		return external.Result[cloud.Network]{Resource: n}, err
 	}
-	existed := k.Tracker.HasExisted(net.UID, n.ID)
-	if err == nil && !cloud.ProvesOwner(n.Name, name) && (existed || !cloud.MadeFrom(n.Name, name)) {
+	existed, cause := k.existed(ctx, net, obs, n)
+	if cause != nil || existed || !cloud.MadeFrom(n.Name, name) {
 		return external.Result[cloud.Network]{}, &cloud.Error{
-			Kind: cloud.Unreadable, Op: fmt.Sprintf("create network %q", name), Detail: "the answer is about a network of another name", Uncertain: true,
+			Kind: cloud.Unreadable, Op: fmt.Sprintf("create network %q", name), Detail: "the answer is about a network of another name", Uncertain: true, Err: cause,
 		}
 	}
-	return external.Result[cloud.Network]{Resource: n}, err
+	return external.Result[cloud.Network]{Resource: n}, nil
+}
+
+// existed reports whether the network in the answer to a create, whose name proves no owner, is another one: it existed before
+// the first create or the object, or another Network has it on record.
+func (k *kind) existed(ctx context.Context, net *pcapi.Network, obs *observation, n cloud.Network) (bool, error) {
+	if obs.Fresh && obs.Inventory.NetworkExisted(n.ID, obs.Now) {
+		k.Tracker.Existed(net.UID, n.ID)
+	}
+	older := !n.CreatedAt.IsZero() && n.CreatedAt.Before(net.CreationTimestamp.Add(-obs.View.Settings.SettleTime))
+	if older || k.Tracker.HasExisted(net.UID, n.ID) {
+		return true, nil
+	}
+	return k.madeByANetwork(ctx, obs.Cloud, n.ID)
 }
 
 func (k *kind) Remember(_ *pcapi.Network, obs *observation, n cloud.Network, created bool) {
