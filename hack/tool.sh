@@ -28,7 +28,7 @@ case $name in
     path=golang.org/x/vuln package=$path/cmd/govulncheck took='15 s' ;;
   indexdb)
     standalone golang.org/x/vulndb ./cmd/indexdb
-    took=45\ s ;;
+    took='45 s' ;;
   setup-envtest)
     path=sigs.k8s.io/controller-runtime/tools/setup-envtest package=$path ;;
   operator-sdk)

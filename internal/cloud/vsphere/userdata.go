@@ -51,9 +51,9 @@ func packed(data []byte) string {
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
-// unused are the other keys by which a guest is configured: vendor data of the data source VMware of cloud-init, and
+// otherGuestKeys are the other keys by which a guest is configured: vendor data of the data source VMware of cloud-init, and
 // Ignition.
-var unused = []string{
+var otherGuestKeys = []string{
 	"guestinfo.vendordata", "guestinfo.vendordata.encoding",
 	"guestinfo.ignition.config.data", "guestinfo.ignition.config.data.encoding", "guestinfo.ignition.config.url",
 	"guestinfo.coreos.config.data", "guestinfo.coreos.config.data.encoding", "guestinfo.coreos.config.url",
@@ -78,7 +78,7 @@ func guestInfo(id string, req cloud.CreateServer) []types.BaseOptionValue {
 		&types.OptionValue{Key: "guestinfo.userdata", Value: userData},
 		&types.OptionValue{Key: "guestinfo.userdata.encoding", Value: userDataEncoding},
 	}
-	for _, key := range unused {
+	for _, key := range otherGuestKeys {
 		options = append(options, &types.OptionValue{Key: key, Value: ""})
 	}
 	return options
