@@ -3,6 +3,8 @@ package external
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -150,6 +152,22 @@ func (o *Observation[R]) isUnlisted(record Record) bool {
 // resource has to be stopped for it.
 func (o *Observation[R]) NeedsStop() bool {
 	return o.Fault != nil && o.FaultOf == OperationUpdate && o.Fault.Kind == cloud.NeedsStop
+}
+
+// RecordedName returns the name that the resource of an object without labels has: the one that the cloud gave it at the create,
+// if that is on record with its id and the cloud can have made it of owned, the name that the operator generated.
+func RecordedName(owned, id, given string) string {
+	if id != "" && cloud.MadeFrom(given, owned) {
+		return given
+	}
+	return owned
+}
+
+// IsNamed reports whether the resource with the recorded id has the recorded name. A name that proves no owner may be that of
+// a later resource that has got the id: created is when the id was recorded, and createdAt when the cloud created the resource.
+func (o *Observation[R]) IsNamed(owned, recorded, name string, created *metav1.Time, createdAt time.Time) bool {
+	later := created != nil && createdAt.After(o.View.Settings.ShownFrom(created.Time))
+	return cloud.AlikeNames(name, recorded) && (cloud.ProvesOwner(recorded, owned) || !later)
 }
 
 // Proved reports whether the search found a resource that certainly belongs to

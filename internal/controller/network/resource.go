@@ -38,27 +38,21 @@ func (k *kind) nameInCloud(net *pcapi.Network) string {
 	return names.Owned(maxName, k.cluster, net.Namespace, net.Name, string(net.UID))
 }
 
-// recordedName returns the name that the network of the object has: the one that the cloud gave it at the
-// create, once it is on record.
+// recordedName returns the name that the network of the object has.
 func (k *kind) recordedName(net *pcapi.Network) string {
-	name := k.Record(net).Name
-	if !imported(net) && net.Status.NetworkID != "" && cloud.MadeFrom(net.Status.NameInCloud, name) {
-		return net.Status.NameInCloud
+	if imported(net) {
+		return net.Spec.Import.Name
 	}
-	return name
+	return external.RecordedName(k.nameInCloud(net), net.Status.NetworkID, net.Status.NameInCloud)
 }
 
 func (k *kind) Identify(n cloud.Network) external.Identity {
 	return external.Identity{ID: n.ID, Name: n.Name, State: cloud.StateActive, CreatedAt: n.CreatedAt}
 }
 
-// isNamed reports whether the network with the recorded id has the name of the object. A name that proves no owner may be
-// that of a later network that has got the id.
+// isNamed reports whether the network with the recorded id has the name of the object.
 func (k *kind) isNamed(net *pcapi.Network, obs *observation, n cloud.Network) bool {
-	created := net.Status.CreatedTime
-	later := created != nil && n.CreatedAt.After(obs.View.Settings.ShownFrom(created.Time))
-	recorded := k.recordedName(net)
-	return cloud.AlikeNames(names.Bounded(maxText, n.Name), recorded) && (cloud.ProvesOwner(recorded, k.nameInCloud(net)) || !later)
+	return obs.IsNamed(k.nameInCloud(net), k.recordedName(net), names.Bounded(maxText, n.Name), net.Status.CreatedTime, n.CreatedAt)
 }
 
 // Owns reports whether a network has the name of the object, and is not a later one that has got its id. Before the id is

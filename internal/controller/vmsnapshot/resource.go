@@ -37,23 +37,14 @@ func (k *kind) Identify(s cloud.Snapshot) external.Identity {
 	return external.Identity{ID: s.ID, Name: s.Name, State: cloud.StateActive, CreatedAt: s.CreatedAt}
 }
 
-// recordedName returns the name that the snapshot of the object has: the one that the cloud gave it at the create, once it
-// is on record.
+// recordedName returns the name that the snapshot of the object has.
 func (k *kind) recordedName(snap *pcapi.VMSnapshot) string {
-	name := k.Record(snap).Name
-	if snap.Status.SnapshotID != "" && cloud.MadeFrom(snap.Status.NameInCloud, name) {
-		return snap.Status.NameInCloud
-	}
-	return name
+	return external.RecordedName(k.Record(snap).Name, snap.Status.SnapshotID, snap.Status.NameInCloud)
 }
 
-// isNamed reports whether the snapshot with the recorded id has the name of the object. A name that proves no owner may be
-// that of a later snapshot that has got the id.
+// isNamed reports whether the snapshot with the recorded id has the name of the object.
 func (k *kind) isNamed(snap *pcapi.VMSnapshot, obs *observation, s cloud.Snapshot) bool {
-	created := snap.Status.CreatedTime
-	later := created != nil && s.CreatedAt.After(obs.View.Settings.ShownFrom(created.Time))
-	recorded := k.recordedName(snap)
-	return cloud.AlikeNames(names.Bounded(maxText, s.Name), recorded) && (cloud.ProvesOwner(recorded, k.Record(snap).Name) || !later)
+	return obs.IsNamed(k.Record(snap).Name, k.recordedName(snap), names.Bounded(maxText, s.Name), snap.Status.CreatedTime, s.CreatedAt)
 }
 
 // Owns reports whether a snapshot has the name of the object, and is not a later one that has got its id. Before the id is
