@@ -42,11 +42,17 @@ func leftovers(ctx context.Context) []string {
 	return append(strings.Fields(services), found...)
 }
 
-// expectNothingLeft deletes the namespaces, and checks that nothing else is left.
-func expectNothingLeft(ctx context.Context) {
+// expectNothingLeft deletes the namespaces, and checks that nothing else is left. It repeats the commands that docs/install.md
+// says to repeat.
+func expectNothingLeft(ctx context.Context, repeated ...func(context.Context)) {
 	GinkgoHelper()
 	kubectl(ctx, "delete", "namespace", operatorNamespace, separateCloud, "--ignore-not-found", "--timeout=120s")
-	Eventually(leftovers).WithContext(ctx).Should(BeEmpty(), "OLM removes the cluster roles of a CSV after the CSV")
+	Eventually(ctx, func() []string {
+		for _, command := range repeated {
+			command(ctx)
+		}
+		return leftovers(ctx)
+	}).Should(BeEmpty(), "OLM removes the cluster roles of a CSV after the CSV")
 }
 
 // removeLeftovers removes what an earlier run has left, without regard to finalizers.
