@@ -6,6 +6,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,9 +28,14 @@ func deletedByKubectl(options mockcloud.Options, effects []mockcloud.Op, events 
 		t.Expect(f.effects()).To(Equal(effects))
 		t.Expect(f.serversNamed("web")).To(BeEmpty())
 		t.Expect(isGone(vm)(t.Context())).To(BeTrue())
-		slow := slices.Insert(slices.Clone(events), len(events)-1, "Requested")
-		t.Eventually(eventReasons(vm)).Should(Or(Equal(events), Equal(slow)), "a slow machine reports a deletion that takes long")
+		t.Eventually(eventReasons(vm)).Should(beEventsOfDeletion(events))
 	}
+}
+
+// beEventsOfDeletion matches the events of an object whose last one reports the end of its deletion. A slow machine also
+// reports a deletion that takes long.
+func beEventsOfDeletion(events []string) types.GomegaMatcher {
+	return Or(Equal(events), Equal(slices.Insert(slices.Clone(events), len(events)-1, "Requested")))
 }
 
 // deletedAcross returns a case of a deletion that begins in an outage. outage
@@ -138,6 +144,118 @@ func TestRefusedDeletionIsTriedAgainSoonAndSaysSo(t *testing.T) {
 		}
 	}
 	all.run(t)
+}
+
+// backupFinalizer is the finalizer of another controller.
+const backupFinalizer = "example.com/backup"
+
+// keepByAnother adds the finalizer of another controller to an object.
+func keepByAnother[O client.Object](t *T, object O) {
+	t.Helper()
+	edit(t, object, func(o O) { o.SetFinalizers(append(o.GetFinalizers(), backupFinalizer)) })
+}
+
+// beKeptByAnother matches an object that the operator has released, for a reason, and that the finalizer of another controller keeps.
+func beKeptByAnother(reason string, message ...string) types.GomegaMatcher {
+	return SatisfyAll(
+		testkit.HaveCondition("Ready", metav1.ConditionFalse, reason, append(message, "; finalizers of other controllers keep this object")...),
+		testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Requested"),
+		Not(testkit.HaveCondition("Reconciling", "", "")), Not(testkit.HaveCondition("Stalled", "", "")),
+		HaveField("Finalizers", Equal([]string{backupFinalizer})),
+	)
+}
+
+// keptByAnother returns a case of an object that the finalizer of another controller keeps when the operator has done with it.
+func keptByAnother[O client.Object](create func(*fixture) O, is types.GomegaMatcher, effects []mockcloud.Op, events ...string) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		object := create(f)
+		keepByAnother(t, object)
+		deleteObject(t, object)
+		t.Eventually(latest(object)).Should(is)
+
+		sent := f.CountCalls("DELETE", "") + f.CountCalls("PATCH", "")
+		asked := edit(t, object, func(o O) { o.SetAnnotations(map[string]string{pcapi.ReconcileRequestedAtAnnotation: "now"}) })
+		f.waitForPolls(3)
+		t.Expect(get(t, object)).To(HaveField("ObjectMeta.ResourceVersion", asked.GetResourceVersion()), "nothing is written to it any more")
+		t.Expect(f.CountCalls("DELETE", "")+f.CountCalls("PATCH", "")).To(Equal(sent), "nothing is sent again")
+		t.Eventually(eventReasons(object)).Should(beEventsOfDeletion(events))
+
+		edit(t, object, func(o O) { o.SetFinalizers(nil) })
+		t.Expect(isGone(object)(t.Context())).To(BeTrue())
+		t.Expect(f.effects()).To(Equal(effects))
+	}
+}
+
+// keptMember returns a case of a member of a group that the finalizer of another controller keeps when its server is gone.
+func keptMember(end func(*fixture, *pcapi.VM)) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		g, vms := f.readyGroup("web", 2)
+		kept := &vms[0]
+		keepByAnother(t, kept)
+		end(f, kept)
+		isKept := SatisfyAll(beKeptByAnother("Deleted"), HaveField("Status.State", pcapi.VMStateDeleting))
+		t.Eventually(latest(kept)).Should(isKept)
+		t.Eventually(membersOf(g)).Should(SatisfyAll(HaveLen(2), Not(ContainElement(HaveField("Name", kept.Name)))))
+		size := func(n int32) {
+			t.Helper()
+			t.Eventually(latest(g)).Should(SatisfyAll(
+				testkit.HaveCondition("Ready", metav1.ConditionTrue, "Reconciled"),
+				HaveField("Status.ObservedGeneration", g.Generation), HaveField("Status.Phase", pcapi.VmGroupRunning),
+				HaveField("Status.Replicas", n), HaveField("Status.ReadyReplicas", n), HaveField("Status.UpdatedReplicas", n),
+			))
+		}
+		size(2)
+		t.Expect(f.effects()).To(HaveExactElements(mockcloud.OpCreate, mockcloud.OpCreate, mockcloud.OpDelete, mockcloud.OpCreate))
+
+		g = edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(3)) })
+		size(3)
+		g = edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Template = "debian-14" })
+		size(3)
+		t.Expect(f.Servers()).To(SatisfyAll(HaveLen(3), HaveEach(HaveField("Template", "debian-14"))))
+		t.Expect(get(t, kept)).To(isKept)
+
+		deleteObject(t, g)
+		t.Eventually(isGone(g)).Should(BeTrue(), "the group does not wait for the other controller")
+		t.Eventually(f.Servers).Should(BeEmpty())
+		t.Expect(get(t, kept)).To(isKept)
+	}
+}
+
+func TestObjectThatAnotherFinalizerKeeps(t *testing.T) {
+	isDeleting := HaveField("Status.State", pcapi.VMStateDeleting)
+	cases{
+		"VM whose server is gone: it is Deleting, and neither Running nor Ready": keptByAnother(func(f *fixture) *pcapi.VM { return f.readyVM("web") },
+			SatisfyAll(beKeptByAnother("Deleted", " is gone from Cloud "), isDeleting, HaveField("Status.CPUUtilization", BeNil()), HaveField("Status.Host", BeEmpty())),
+			[]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}, "Created", "Deleted"),
+		"VM that was Lost: it is Deleting": keptByAnother(func(f *fixture) *pcapi.VM {
+			vm := f.readyVM("web")
+			loseServer(f, vm)
+			f.t.Eventually(latest(vm)).Should(HaveField("Status.State", pcapi.VMStateLost))
+			return vm
+		}, SatisfyAll(beKeptByAnother("Deleted", " is gone from Cloud "), isDeleting), []mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}, "Created", "Lost", "Deleted"),
+		"VM whose server stays: it is Deleting, and its status says that the server stays": keptByAnother(func(f *fixture) *pcapi.VM {
+			return f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.DeletionPolicy = pcapi.DeletionPolicyOrphan })
+		}, SatisfyAll(beKeptByAnother("Orphaned", " stays on Cloud "), isDeleting), []mockcloud.Op{mockcloud.OpCreate, mockcloud.OpUpdate}, "Created", "Orphaned"),
+		"Network: it is not Ready": keptByAnother(func(f *fixture) *pcapi.Network { return f.readyNetwork("net") },
+			beKeptByAnother("Deleted", " is gone from Cloud "), []mockcloud.Op{mockcloud.OpCreateNetwork, mockcloud.OpDeleteNetwork}, "Created", "Deleted"),
+		"VMSnapshot: it is not Ready": keptByAnother(func(f *fixture) *pcapi.VMSnapshot {
+			f.readyVM("web")
+			snap := f.createSnapshot()
+			f.t.Eventually(latest(snap)).Should(testkit.BeReady())
+			return get(f.t, snap)
+		}, beKeptByAnother("Deleted", " is gone from Cloud "), []mockcloud.Op{mockcloud.OpCreate, mockcloud.OpCreateSnapshot, mockcloud.OpDeleteSnapshot}, "Created", "Deleted"),
+
+		"member that a user deletes: the group creates another at once, and neither waits for it nor counts it": keptMember(func(f *fixture, vm *pcapi.VM) { deleteObject(f.t, vm) }),
+		"member that is Lost: the group creates another at once, and neither waits for it nor counts it":        keptMember(loseServer),
+	}.run(t)
+}
+
+// loseServer deletes the server of a VM in the cloud.
+func loseServer(f *fixture, vm *pcapi.VM) {
+	f.t.Helper()
+	f.t.Expect(f.DeleteServer(vm.Status.VMID)).To(Succeed())
 }
 
 func TestDeleteVM(t *testing.T) { deleteCases.run(t) }
