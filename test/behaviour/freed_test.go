@@ -16,6 +16,7 @@ import (
 func handedOn(profile mockcloud.Profile, before, after func(f *fixture, vm *pcapi.VM), says ...string) func(*T) {
 	return func(t *T) {
 		f := newFixture(t, mockcloud.Options{Profile: profile}, func(c *pcapi.Cloud) { c.Spec.Imports = pcapi.ImportPolicyAny })
+		beside := newFixture(t, mockcloud.Options{}, rarelyListed)
 		first := f.readyVM("first", func(vm *pcapi.VM) { vm.Spec.VMName = "web"; before(f, vm) })
 		annotate(t, first, pcapi.PausedAnnotation, "true")
 		deleteObject(t, first)
@@ -37,6 +38,13 @@ func handedOn(profile mockcloud.Profile, before, after func(f *fixture, vm *pcap
 		t.Expect(f.checkCalls()).To(Equal(checks), "nothing is asked meanwhile")
 
 		annotate(t, first, pcapi.PausedAnnotation, "")
+		if second.Spec.Import == nil { // an import waits for a listing
+			t.Eventually(isGone(first)).Should(BeTrue())
+			for _, name := range inTurn {
+				beside.readyVM(name)
+			}
+			t.Expect(get(t, second)).To(testkit.BeReady(), "it went on before three that were created later, one after the other, are Ready")
+		}
 		waitReady(t, second)
 		t.Expect(eventReasons(second)(t.Context())).NotTo(ContainElement(BeElementOf("Taken", "AddressInUse", "Ambiguous")), "it did not wait for a recheck")
 		t.Expect(isGone(first)(t.Context())).To(BeTrue())

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
@@ -89,6 +90,30 @@ func claimRestored(create func(f *fixture) client.Object) func(*T) {
 	}
 }
 
+// inTurn are objects of another Cloud, each of which is created when the one before it is Ready. They measure what is to happen in less than a
+// second, in place of a clock: a busy machine delays both.
+var inTurn = []string{"second", "third", "fourth"}
+
+// restoredAtOnce returns a case of an object that is replaced. Nothing but the event of that write can bring its claim back: the Cloud is
+// not listed. create makes an object and waits until it is Ready.
+func restoredAtOnce(create func(f *fixture, name string) client.Object) func(*T) {
+	return func(t *T) {
+		f, beside := newFixture(t, mockcloud.Options{}, rarelyListed), newFixture(t, mockcloud.Options{}, rarelyListed)
+		create(beside, "first")
+		object := create(f, "replaced")
+		want := []any{object.GetFinalizers(), object.GetAnnotations()}
+		t.Expect(object.GetFinalizers()).To(HaveLen(1))
+		listings := f.CountCalls("GET", "/servers")
+
+		replace(t, object)
+		for _, name := range inTurn {
+			create(beside, name)
+		}
+		t.Expect(metadataOf(object)(t.Context())).To(Equal(want), "it is whole before three that were created later, one after the other, are Ready")
+		t.Expect(f.CountCalls("GET", "/servers")).To(Equal(listings), "no listing brought it back")
+	}
+}
+
 // replacedAndDeleted returns a case of an object that is replaced and then deleted, before the
 // operator has put its finalizer back or after it.
 func replacedAndDeleted(options mockcloud.Options, at bool, create func(f *fixture) client.Object, left func(f *fixture) int) func(*T) {
@@ -132,6 +157,19 @@ func TestReplacedObject(t *testing.T) {
 	}
 	core := mockcloud.Options{Profile: mockcloud.Core}
 	all := cases{
+		"VM: its claim is back at once": restoredAtOnce(func(f *fixture, name string) client.Object { return f.readyVM(name) }),
+		"stopped VM: its claim is back at once": restoredAtOnce(func(f *fixture, name string) client.Object {
+			return f.readyVM(name, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
+		}),
+		"Network: its claim is back at once": restoredAtOnce(func(f *fixture, name string) client.Object { return f.readyNetwork(name) }),
+		"VMSnapshot: its claim is back at once": restoredAtOnce(func(f *fixture, name string) client.Object {
+			if len(f.Servers()) == 0 {
+				f.readyVM("web")
+			}
+			snap := f.createSnapshot(func(s *pcapi.VMSnapshot) { s.Name = name })
+			f.t.Eventually(latest(snap)).Should(testkit.BeReady())
+			return get(f.t, snap)
+		}),
 		"VM, stopped and never listed: its claim is whole after any change":                                     claimRestored(stopped),
 		"Network: its claim is whole after any change":                                                          claimRestored(network),
 		"VMSnapshot: its claim is whole after any change":                                                       claimRestored(snapshot),
