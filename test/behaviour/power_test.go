@@ -108,6 +108,21 @@ var powerCases = cases{
 		t.Expect(f.CountCalls("PATCH", "")).To(BeZero())
 	},
 
+	"the power state is Unmanaged, and the guest shuts down and starts again: the VM is Ready, nothing is sent, and the size is still managed": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.PowerState, vm.Spec.CPU = pcapi.PowerUnmanaged, pcapi.Cores(2) })
+		for _, state := range []mockcloud.State{mockcloud.StateStopped, mockcloud.StateActive} {
+			t.Expect(f.SetServerState(vm.Status.VMID, state)).To(Succeed())
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, map[mockcloud.State]string{mockcloud.StateStopped: "Stopped", mockcloud.StateActive: "Running"}[state]))
+			f.waitForPolls(3)
+			t.Expect(f.serverOf(vm)()).To(HaveField("State", state))
+		}
+		t.Expect(f.CountCalls("PATCH", "")).To(BeZero())
+		t.Expect(f.SetServerState(vm.Status.VMID, mockcloud.StateStopped)).To(Succeed())
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
+		t.Eventually(f.serverOf(vm)).Should(SatisfyAll(HaveField("CPU", 4), HaveField("State", mockcloud.StateStopped)))
+	},
+
 	"a restart is asked for: the server is stopped and started once, and the status has the time": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{ShutdownTime: mockcloud.Duration(time.Second)}})
 		vm := f.readyVM("web")

@@ -143,6 +143,17 @@ spec:
 		t.Expect(f.createdServers()).To(Equal(2), "each member was created once")
 	},
 
+	"the quota suffices for one of three members: the group names one that waits, and why": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{Quota: 1, Utilisation: "fixed:50"}})
+		g := f.createGroup("full", 3)
+		t.Eventually(latest(g)).Should(SatisfyAll(
+			testkit.HaveCondition("Ready", metav1.ConditionFalse, "MembersNotReady", "1 of 3 members are Ready; VM full-replica-", ": QuotaExceeded: "),
+			Not(testkit.HaveCondition("Stalled", "", "")),
+		))
+		t.Expect(kubectl(t, "", "get", "vg", "full", "--namespace", f.namespace)).To(ContainSubstring(": QuotaExceeded: "), "LAST_MESSAGE")
+		t.Expect(f.createdServers()).To(Equal(1))
+	},
+
 	"a member is lost: only that member is replaced": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		g, vms := f.readyGroup("web", 4)
