@@ -33,6 +33,8 @@ type call struct {
 	mutates bool
 	sentAt  time.Time
 	stage   stage
+	// listing is when the last listing that the process had was begun.
+	listing time.Time
 	// slow: the answer takes longer than others.
 	slow bool
 	// effect has the call take effect, in the goroutine of the scheduler, and fail ends it with an
@@ -95,7 +97,7 @@ func (s *calls) add(c *call) bool {
 	}
 	key := c.process.name + " " + c.name
 	s.numbers[key]++
-	c.number, c.sentAt, c.origin = s.numbers[key], time.Now(), c.process.history
+	c.number, c.sentAt, c.origin, c.listing = s.numbers[key], time.Now(), c.process.history, c.process.lastListing()
 	s.open = append(s.open, c)
 	return true
 }

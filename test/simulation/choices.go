@@ -256,6 +256,7 @@ func (w *world) choices() []choice {
 	for _, c := range w.calls.slow() {
 		all = append(all, choice{class: lateRequest, name: "go on: " + c.String(), do: func() { c.slow = false }})
 	}
+	all = append(all, w.answerChoices()...)
 	all = append(all, w.strangerChoices()...)
 	all = append(all, w.workFailures()...)
 	all = append(all, w.outageChoices()...)

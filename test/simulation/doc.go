@@ -17,6 +17,7 @@
 //	snapshots.go   the same for VMSnapshots
 //	foreign.go     the same for servers of somebody else
 //	ids.go         the same for ids that are used again
+//	answers.go     the same for creates that are answered with another server
 //	writers.go     the same for objects that users replace
 //	listing.go     servers that a listing leaves out
 //	stop.go        the same for processes that are asked to stop

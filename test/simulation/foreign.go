@@ -169,6 +169,12 @@ func (w *world) contenderChoices() []choice {
 			w.forged[a.UID] = true
 			return w.api.update(next)
 		})
+		user("write the claim of another object into VM "+a.Name, func() error {
+			next := a.DeepCopy()
+			copyClaim(next, w.contenderName())
+			w.forged[a.UID] = true
+			return w.api.update(next)
+		})
 	}
 	key := client.ObjectKey{Namespace: "default", Name: contender}
 	vm, exists := w.api.find(vmKind, key).(*pcapi.VM)
@@ -194,6 +200,7 @@ func (w *world) contenderChoices() []choice {
 	for _, claimed := range []string{w.contenderName(), names[0]} {
 		create(" with a claim on "+claimed, func(vm *pcapi.VM) { forge(vm, claimed) })
 	}
+	create(" with the claim of another object", func(vm *pcapi.VM) { copyClaim(vm, w.contenderName()) })
 	for _, s := range w.importable() {
 		for _, o := range w.api.all(cloudKind) {
 			create(" that imports "+s.ID+" through Cloud "+o.GetName(), func(vm *pcapi.VM) {
@@ -213,6 +220,12 @@ func forge(vm *pcapi.VM, name string) {
 	}
 }
 
+// copyClaim writes a claim into a VM that the operator wrote for another object, as a user does who copies that one.
+func copyClaim(vm *pcapi.VM, name string) {
+	forge(vm, name)
+	metav1.SetMetaDataAnnotation(&vm.ObjectMeta, pcapi.ClaimedUIDAnnotation, "another")
+}
+
 // importable returns the servers that the contender may name: those of somebody else, and those that a VM
 // has on record.
 func (w *world) importable() []cloud.Server {
@@ -221,6 +234,14 @@ func (w *world) importable() []cloud.Server {
 		recorded[o.(*pcapi.VM).Status.VMID] = true
 	}
 	return slices.DeleteFunc(w.cloud.Servers(), func(s cloud.Server) bool { return w.isForeign(s.ID) == recorded[s.ID] })
+}
+
+// takenOver reports whether another VM has imported a server that its name says may be that of a VM.
+func (w *world) takenOver(id string, vm *pcapi.VM) bool {
+	return slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool {
+		other := o.(*pcapi.VM)
+		return other.UID != vm.UID && other.Spec.Import != nil && other.Status.VMID == id
+	})
 }
 
 // handOver makes servers of somebody else those of the VMs that import them, where that is allowed. Those of

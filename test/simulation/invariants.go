@@ -87,7 +87,7 @@ func (w *world) serversOf(vm *pcapi.VM) []cloud.Server {
 			return !w.ownedBy(s.ID, vm)
 		}
 		another := w.ownerOf(s) != vm.UID && w.forgotten(w.ownerOf(s)) // nobody remembers whose it is
-		return w.imported[s.ID] || another || !cloud.AlikeNames(s.Name, vm.Spec.VMName)
+		return w.imported[s.ID] || another || w.takenOver(s.ID, vm) || !cloud.AlikeNames(s.Name, vm.Spec.VMName)
 	})
 }
 

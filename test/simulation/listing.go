@@ -11,7 +11,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// listingChoices returns which server on record the listing leaves out, although a GET shows it, or that this ends.
+// listingChoices returns which server of a VM the listing leaves out, although a GET shows it, or that this ends. One that
+// is not on record is left out only where its name, which is unique, shows that it exists.
 func (w *world) listingChoices() []choice {
 	if w.hidden != "" {
 		return []choice{{class: endOutage, name: "the listing shows " + w.hidden + " again", do: w.showAll}}
@@ -21,7 +22,11 @@ func (w *world) listingChoices() []choice {
 	}
 	var all []choice
 	for _, s := range w.servers() {
-		if s.State == cloud.StateActive && slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return w.ownedBy(s.ID, o.(*pcapi.VM)) }) {
+		if s.State == cloud.StateActive && slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool {
+			vm := o.(*pcapi.VM)
+			unrecorded := vm.Status.VMID == "" && w.ownerOf(s) == vm.UID && w.profile.capabilities.Has(cloud.UniqueNames)
+			return unrecorded || w.ownedBy(s.ID, vm)
+		}) {
 			all = append(all, choice{class: hideServer, name: "the listing leaves out " + s.ID, do: func() {
 				w.hidden = s.ID
 				w.cloud.Hide(s.ID)
