@@ -98,6 +98,13 @@ var mutants = []mutant{
 	{"a refused name is not checked before another create", vm + "plan.go", "case claimed && !unchecked(vm, obs) && obs.nameErr == nil && !k.nameRefused(vm) && !nameDoubted(vm, obs):", "case claimed && !unchecked(vm, obs):"},
 	{"a server is imported as the last listing has it", vm + "confirm.go", "server, err := k.Get(ctx, obs, listed.ID)\n", "server, err := listed, error(nil)\n"},
 	{"a read of a server that the listing lacks is not recorded", external + "observe.go", "\t\t\to.Inventory.RecordUnlisted(id)\n", ""},
+	{"an incomplete listing proves that a server is gone", external + "observe.go", "case o.Incomplete && !deleting && !cloud.Is(err, cloud.NotFound):", "case false:"},
+	{"an answer to a create that names another server is not confirmed", vm + "resource.go", "if err == nil && k.doubtful(vm, obs, server, before) {", "if false {"},
+	{"a server that existed before a create is that of the create", vm + "answer.go", "existed := obs.Inventory.Existed(before, server)", "existed := false"},
+	{"an object is released although no other server has its name", vm + "steps.go", "return []step{k.Step(stepConfirmName, reconciler.NeedsCloud, k.confirmName)}", "return nil"},
+	{"an object with the claim of another one is not released", external + "plan.go", "if l.copiedAlone(o, record) {", "if false {"},
+	{"the claim of another object hides a server", external + "plan.go", "return o.Copied && record.id() == \"\" && !o.Proved() && searched", "return o.Copied && record.id() == \"\" && (searched || !searched)"},
+	{"a server that another VM may have does not hold up a deletion", vm + "plan.go", "case vm.Status.VMID == \"\" && len(obs.contested) > 0:", "case false:"},
 	{"an id that the cloud gives again is not recognised", external + "observe.go", "return later || l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)", "return later && false"},
 	{"an id that the cloud gives again is not recognised after a restart", external + "observe.go", "return later || l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)", "return l.Tracker.Reused(obj.GetUID(), identity.CreatedAt) && (later || !later)"},
 }
