@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/lean"
 )
 
 // GroupIndex is the index of VMs by the UID of the VmGroup that owns them.
@@ -78,6 +79,7 @@ func stripVM(object any) (any, error) {
 	}
 	meta := stripMeta(vm.ObjectMeta)
 	meta.Labels, meta.OwnerReferences = nil, vm.OwnerReferences
+	lean.Trim(&meta)
 	return &pcapi.VM{TypeMeta: vm.TypeMeta, ObjectMeta: meta, Status: pcapi.VMStatus{CPUUtilization: vm.Status.CPUUtilization}}, nil
 }
 

@@ -37,6 +37,7 @@ import (
 	"github.com/privatecloud/operator/internal/diagnostics"
 	"github.com/privatecloud/operator/internal/fairqueue"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/lean"
 	"github.com/privatecloud/operator/internal/objectmetrics"
 	"github.com/privatecloud/operator/internal/probe"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -94,7 +95,7 @@ var (
 func Caches(options *ctrl.Options) {
 	readOwnWrites := true
 	options.Cache = cache.Options{
-		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultTransform:         lean.Object,
 		DefaultWatchErrorHandler: reads().handle,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Transform: gpuinfocontroller.LeanNode},

@@ -7,14 +7,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/lean"
 )
 
-// LeanVM drops the managed fields of a VM, and has it share the texts that many VMs have:
+// LeanVM drops the managed fields of a VM and what lean.Trim does, and has it share the texts that many VMs have:
 // decoded from JSON, each VM has copies of its own, about a quarter of its memory. The cache
 // applies it to each VM before anybody reads it. All other fields keep their values.
 func LeanVM(o any) (any, error) {
 	vm, ok := o.(*pcapi.VM)
-	if !ok || vm.ManagedFields == nil { // without managed fields, the cache may have it already
+	if !ok {
+		return o, nil
+	}
+	lean.Trim(vm)
+	if vm.ManagedFields == nil { // the cache may have it already
 		return o, nil
 	}
 	vm.ManagedFields = nil
