@@ -37,7 +37,7 @@ func annotationOn(o metav1.Object, key string) bool {
 // the operator does not know.
 const UnknownAnnotationReason = "UnknownAnnotation"
 
-// maxQuoted bounds what is quoted of an annotation, in bytes.
+// maxQuoted bounds what is quoted of an annotation, in characters.
 const maxQuoted = 100
 
 // UnknownAnnotation describes the first annotation of this group whose key or value the operator

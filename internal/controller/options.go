@@ -2,6 +2,7 @@
 //
 //	options.go     the options of their SetupWithManager, outcomes, and the names of
 //	               shared cache indexes
+//	queue.go       queues whose workers the namespaces share
 //	referred.go    what enqueues objects that wait for something of a cloud
 //	interfaces.go  the network interfaces that a VM asks for, and what a cloud lacks
 //	               for them
@@ -14,8 +15,10 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/clouds"
@@ -67,6 +70,11 @@ type Options struct {
 // empty if it is not known.
 func ForecastOptions(c client.Client, cluster string, clock func() time.Time) Options {
 	return Options{Cluster: cluster, Clock: clock, Live: c, Directory: inventory.New(clock, cluster)}
+}
+
+// Recorder returns the recorder of the controllers, which drops events if there are too many.
+func Recorder(mgr recorder.Provider) events.EventRecorder {
+	return reconciler.LimitEvents(mgr.GetEventRecorder("private-cloud-operator"))
 }
 
 // AwaitNamespace returns the outcome of a reconcile that failed with err: a wait

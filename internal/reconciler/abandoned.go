@@ -8,7 +8,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,17 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/lean"
 )
 
 // kube-apiserver can remove an object whose finalizer was stored just before
@@ -78,28 +74,6 @@ func withAbandoned(ctx context.Context) context.Context {
 
 func isAbandoned(ctx context.Context) bool { return ctx.Value(abandonedKey{}) != nil }
 
-// Forget returns a handler of deletions, which calls forget with each object that
-// is gone. It enqueues an abandoned object instead.
-func (r *Reconciler[T, S]) Forget(forget func(client.Object)) handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		obj, ok := e.Object.(T)
-		// An event after a gap in the watch may hold an old version of the object.
-		if !ok || e.DeleteStateUnknown || !r.isClaimed(obj) {
-			forget(e.Object)
-			key := client.ObjectKeyFromObject(e.Object)
-			r.History.forget(kindName[T](), key)
-			if len(r.abandoned.named(key)) > 0 { // what was kept of the name does not wait for an event
-				q.Add(reconcile.Request{NamespacedName: key})
-			}
-			return
-		}
-		if !r.abandoned.has(obj) {
-			r.abandon(ctx, obj)
-		}
-		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
-	}}
-}
-
 // isClaimed reports whether an object that is gone is abandoned: this process
 // has just stored its claim, or somebody had removed the finalizer of an object that must
 // have it, and the object has not been released.
@@ -136,7 +110,7 @@ func (r *Reconciler[T, S]) abandon(ctx context.Context, obj T) {
 	logger := log.FromContext(ctx).WithValues("namespace", obj.GetNamespace(), "name", obj.GetName(), "uid", obj.GetUID())
 	known := r.abandoned.has(kept)
 	claim := []any{"claimedName", kept.GetAnnotations()[pcapi.ClaimedNameAnnotation], "claimedCloud", kept.GetAnnotations()[pcapi.ClaimedCloudAnnotation]}
-	keepOwnAnnotations(kept)
+	keepClaim(kept, r.Kind.Finalizer())
 	if !r.abandoned.put(kept) {
 		logger.Error(errors.New("too many abandoned objects, in all or in this namespace"), "what was created for an object that Kubernetes removed is not deleted", claim...)
 		r.drop(kept)
@@ -196,6 +170,9 @@ func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (earlier, error) {
 	summary := r.Kind.Report(obj, obs, outcome)
 	if r.released(obj) {
 		r.abandoned.remove(obj)
+		if r.Disowned != nil {
+			r.Disowned(obj)
+		}
 		r.recordRelease(w.ctx, obj, summary)
 		return earlier{}, nil
 	}
@@ -265,14 +242,16 @@ func (r *Reconciler[T, S]) drop(obj T) {
 	}
 }
 
-// keepOwnAnnotations removes the annotations that the deletion of an abandoned object does not need: users choose
-// how long they are.
-func keepOwnAnnotations(obj Object) {
-	own := obj.GetAnnotations()
-	maps.DeleteFunc(own, func(key, _ string) bool {
-		return !strings.HasPrefix(key, pcapi.GroupVersion.Group+"/") || key == pcapi.ReconcileRequestedAtAnnotation
-	})
+// keepClaim removes the metadata that the deletion of an abandoned object does not need: users choose how long it is.
+func keepClaim(obj Object, finalizer string) {
+	lean.Trim(obj)
+	own := maps.Clone(obj.GetAnnotations())
+	delete(own, pcapi.ReconcileRequestedAtAnnotation)
 	obj.SetAnnotations(own)
+	obj.SetLabels(nil)
+	obj.SetManagedFields(nil)
+	obj.SetFinalizers([]string{finalizer})
+	obj.SetOwnerReferences(slices.DeleteFunc(obj.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.Controller == nil || !*owner.Controller }))
 }
 
 // abandoned holds the abandoned objects of a kind. The zero value is ready for use.

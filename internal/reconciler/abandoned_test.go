@@ -297,10 +297,17 @@ func TestEarlierObjectIsEnqueuedOnceALaterOneIsGone(t *testing.T) {
 	equal(t, "enqueued", 1, queue.Len())
 }
 
-// TestAbandonedObjectKeepsNoAnnotationsOfUsers: they may be long, and the deletion does not need them.
-func TestAbandonedObjectKeepsNoAnnotationsOfUsers(t *testing.T) {
+// TestAbandonedObjectKeepsNoMetadataOfUsers: it may be long, and the deletion does not need it.
+func TestAbandonedObjectKeepsNoMetadataOfUsers(t *testing.T) {
+	controls := true
+	group := metav1.OwnerReference{Kind: "VmGroup", Name: "web", UID: "uid-web", Controller: &controls}
 	w := newAbandonedWorld(t, example(unclaimed, func(vm *pcapi.VM) {
-		vm.Annotations = map[string]string{"example.com/long": "x", pcapi.ReconcileRequestedAtAnnotation: "x", pcapi.DeletionProtectionAnnotation: "true"}
+		vm.Annotations = map[string]string{
+			"example.com/long": "x", "samplecontroller.k8s.io/other": "x", pcapi.ReconcileRequestedAtAnnotation: "x", pcapi.DeletionProtectionAnnotation: "true",
+		}
+		vm.Labels = map[string]string{"app": "web"}
+		vm.Finalizers = append(vm.Finalizers, "example.com/other")
+		vm.OwnerReferences = []metav1.OwnerReference{{Kind: "App", Name: "web", UID: "uid-app"}, group}
 	}))
 	w.created = w.replace
 	w.deleting = reconciler.Blocked("Cloud/default", "CloudUnavailable", "%v", errBroken)
@@ -312,6 +319,10 @@ func TestAbandonedObjectKeepsNoAnnotationsOfUsers(t *testing.T) {
 				t.Errorf("annotation %s is kept", key)
 			}
 		}
+		equal(t, "unknown annotation of the operator's group", "", vm.Annotations["samplecontroller.k8s.io/other"])
+		equal(t, "labels", 0, len(vm.Labels))
+		equal(t, "finalizers", []string{finalizer}, vm.Finalizers)
+		equal(t, "owners", []metav1.OwnerReference{group}, vm.OwnerReferences)
 	}
 	equal(t, "abandoned", 1, len(w.reconciler.Abandoned()))
 }
@@ -430,4 +441,30 @@ func TestForget(t *testing.T) {
 			equal(t, "forgotten once it was released", []types.UID{"uid-a"}, forgotten)
 		})
 	}
+}
+
+// TestForgetDuringReconcile deletes an object while it is reconciled: what the reconcile stores of it
+// after the event is dropped, too.
+func TestForgetDuringReconcile(t *testing.T) {
+	w := newHarness(t, example())
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	memory := map[types.UID]bool{}
+	forget := w.reconciler.Forget(func(o client.Object) { delete(memory, o.GetUID()) })
+	w.kind.observe = func(ctx context.Context, vm *pcapi.VM) error {
+		memory["uid-of-another-name"] = true
+		forget.Delete(ctx, event.DeleteEvent{Object: vm}, queue)
+		forget.Delete(ctx, event.DeleteEvent{Object: example(func(o *pcapi.VM) { o.Name, o.UID = "b", "uid-of-another-name" })}, queue)
+		memory[vm.UID], memory["uid-of-another-name"] = true, true
+		return nil
+	}
+	result := w.mustReconcile()
+	equal(t, "remembered", map[types.UID]bool{"uid-of-another-name": true}, memory)
+	equal(t, "time until another object of the name is reconciled", time.Second, result.RequeueAfter)
+
+	w.kind.observe = nil
+	equal(t, "time after a reconcile without a deletion", time.Duration(0), w.mustReconcile().RequeueAfter)
+	memory["uid-a"] = true
+	forget.Delete(t.Context(), event.DeleteEvent{Object: example()}, queue)
+	equal(t, "remembered after a deletion between two reconciles", map[types.UID]bool{"uid-of-another-name": true}, memory)
 }

@@ -20,9 +20,11 @@
 //	patch.go       the status patch and its guard
 //	rejected.go    statuses that the API server refuses
 //	events.go      what is recorded and logged of a changed status
+//	recorder.go    how many events are recorded
 //	writestatus.go a part of the status that is stored before the end, such as a claim
 //	metadata.go    claims and releases: finalizer and annotations
 //	releases.go    objects that were released a moment ago
 //	abandoned.go   objects that Kubernetes removed in spite of their claim
+//	forget.go      what is dropped of objects that are deleted
 //	predicates.go  which updates of an object enqueue it
 package reconciler

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"context"
+	"hash/maphash"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,20 +50,25 @@ const maxWarned = 10_000
 // warnings remembers what was warned of. The zero value is ready for use.
 type warnings struct {
 	once sync.Once
+	// last has a hash of the last text of each object.
 	last *lru.Cache
+	seed maphash.Seed
 }
 
 // isNew reports whether a text is another one than the last of an object.
 func (w *warnings) isNew(uid types.UID, text string) bool {
-	w.once.Do(func() { w.last = lru.New(maxWarned) })
+	w.once.Do(func() { w.last, w.seed = lru.New(maxWarned), maphash.MakeSeed() })
 	last, _ := w.last.Get(uid)
 	if text == "" {
 		w.last.Remove(uid)
 		return false
 	}
-	w.last.Add(uid, text)
-	return last != text
+	hash := maphash.String(w.seed, text)
+	w.last.Add(uid, hash)
+	return last != any(hash)
 }
+
+func (w *warnings) forget(uid types.UID) { w.isNew(uid, "") }
 
 // warnOfAnnotations records once that the operator does not understand an annotation.
 func (r *Reconciler[T, S]) warnOfAnnotations(obj T) {

@@ -115,6 +115,7 @@ type Reconciler[T Object, S any] struct {
 	claims     claims
 	abandoned  abandoned[T]
 	warnings   warnings
+	underway   underway
 }
 
 // Reconcile reconciles one object. Its calls to a cloud belong to the flow of
@@ -131,7 +132,12 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{RequeueAfter: leadingDelay}, nil
 	}
 	r.beginning.Do(func() { r.began = time.Now() })
-	return r.reconcileTraced(ctx, req)
+	r.underway.begin(req.NamespacedName)
+	result, err := r.reconcileTraced(ctx, req)
+	if r.underway.end(req.NamespacedName) { // it may have dropped what another object of the name waits for
+		result.RequeueAfter = earliest(result.RequeueAfter, leadingDelay)
+	}
+	return result, err
 }
 
 // reconcileRequest reconciles the object that a request names, if it is to be reconciled.

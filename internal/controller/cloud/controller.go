@@ -99,7 +99,7 @@ func (k *kind) EventConditions() []string {
 // VMs and Networks by their Cloud are registered by their controllers.
 func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Options) error {
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, reconciler.FinalizerTaken(pcapi.CloudFinalizer))
-	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("private-cloud-operator"), opts)
+	r := New(mgr.GetClient(), mgr.GetAPIReader(), controller.Recorder(mgr), opts)
 	if err := mgr.Add(r.Kind.(*kind).watches); err != nil {
 		return fmt.Errorf("add the watches: %w", err)
 	}

@@ -103,5 +103,5 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	}
 	k := newKind(mgr.GetClient(), opts)
 	return k.watch(ctx, ctrl.NewControllerManagedBy(mgr).Named("gpuinfo"), mgr.GetCache()).
-		Complete(k.reconciler(mgr.GetEventRecorder("private-cloud-operator"), opts))
+		Complete(k.reconciler(controller.Recorder(mgr), opts))
 }

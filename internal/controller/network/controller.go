@@ -96,7 +96,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		return err
 	}
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.NetworkList{})
-	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
+	engine := k.Reconciler(controller.Recorder(mgr))
 	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, k.ChangedByUser())
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), opts.Scope, find.ByNamespace, find.ByCloud).
 		For(&pcapi.Network{}, builder.WithPredicates(changed)).

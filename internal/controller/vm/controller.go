@@ -97,7 +97,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		return err
 	}
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
-	k.recorder = mgr.GetEventRecorder("private-cloud-operator")
+	k.recorder = controller.Recorder(mgr)
 	engine := k.Reconciler(k.recorder)
 	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, k.ChangedByUser())
 	b := tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), opts.Scope, find.ByNamespace, find.ByCloud)

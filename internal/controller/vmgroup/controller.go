@@ -96,8 +96,11 @@ func newKind(c client.Client, recorder events.EventRecorder, opts controller.Opt
 	}
 }
 
-func (k *kind) reconciler(opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
-	return &reconciler.Reconciler[*pcapi.VmGroup, *observation]{
+// engine reconciles groups.
+type engine = reconciler.Reconciler[*pcapi.VmGroup, *observation]
+
+func (k *kind) reconciler(opts controller.Options) *engine {
+	return &engine{
 		Client: k.client, Recorder: k.recorder, Deadline: deadline, Kind: k, Reported: k.reported, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History,
 		Owns:     controller.Owns(opts.Scope, k.client, opts.Live, k.cloudOf),
 		Disowned: func(g *pcapi.VmGroup) { k.forget(g.UID) },
@@ -138,7 +141,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	k := newKind(mgr.GetClient(), mgr.GetEventRecorder("private-cloud-operator"), opts)
-	return k.watch(ctx, ctrl.NewControllerManagedBy(mgr).Named("vmgroup"), mgr.GetCache()).
-		Complete(k.reconciler(opts))
+	k := newKind(mgr.GetClient(), controller.Recorder(mgr), opts)
+	engine := k.reconciler(opts)
+	return k.watch(ctx, ctrl.NewControllerManagedBy(mgr).Named("vmgroup"), mgr.GetCache(), engine).
+		Complete(engine)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -326,7 +327,7 @@ func TestDeletedGroupIsForgotten(t *testing.T) {
 	k, g := newKind(nil, nil, controller.Options{Clock: func() time.Time { return dawn }}), groupOfSize(1)
 	k.failures.replaced(g.UID, dawn)
 	k.sizes.set(g.UID, 10_000)
-	k.forgetDeleted().Delete(t.Context(), event.DeleteEvent{Object: g}, nil)
+	k.reconciler(controller.Options{}).Forget(func(o client.Object) { k.forget(o.GetUID()) }).Delete(t.Context(), event.DeleteEvent{Object: g}, nil)
 	if len(k.failures.next) != 0 || k.failures.backoff.NumRequeues(g.UID) != 0 {
 		t.Error("the failures of a group are known although it was deleted, whoever removed its finalizer")
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -34,25 +33,18 @@ const (
 // memberIndex is the cache index of VMs by the UID of their group.
 const memberIndex = "group"
 
-// watch sets up the events that enqueue groups.
-func (k *kind) watch(ctx context.Context, b *builder.Builder, reader client.Reader) *builder.Builder {
+// watch sets up the events that enqueue groups, and those by which deleted ones are forgotten, also ones whose finalizer
+// somebody else removed.
+func (k *kind) watch(ctx context.Context, b *builder.Builder, reader client.Reader, engine *engine) *builder.Builder {
 	find := tenancy.NewFinder(reader, &pcapi.VmGroupList{})
 	usersOf := func(ctx context.Context, o client.Object) []reconcile.Request { return find.ByCloud(ctx, o.GetName()) }
 	changed := controller.InScope(ctx, k.scope, reader, k.cloudOf, reconciler.ChangedByUser(pcapi.VmGroupFinalizer, reconciler.FinalizerAlone))
 	return tenancy.Watch(b, k.scope, find.ByNamespace, find.ByCloud).
 		For(&pcapi.VmGroup{}, builder.WithPredicates(changed)).
-		Watches(&pcapi.VmGroup{}, k.forgetDeleted()).
+		Watches(&pcapi.VmGroup{}, engine.Forget(func(g client.Object) { k.forget(g.GetUID()) })).
 		Watches(&pcapi.VM{}, enqueueGroup{&k.sizes}, builder.WithPredicates(memberChanged)).
 		Watches(&pcapi.Cloud{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(capabilitiesChanged)).
-		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers})
-}
-
-// forgetDeleted returns a handler that drops what is remembered of deleted groups,
-// also of those whose finalizer somebody else removed.
-func (k *kind) forgetDeleted() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
-		k.forget(e.Object.GetUID())
-	}}
+		WithOptions(controller.FairAmongNamespaces(workers))
 }
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {

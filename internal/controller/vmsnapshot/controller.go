@@ -97,7 +97,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	ofVM := func(ctx context.Context, vm client.Object) []reconcile.Request {
 		return find.Matching(ctx, client.InNamespace(vm.GetNamespace()), client.MatchingFields{controller.VMSnapshotVMIndex: vm.GetName()})
 	}
-	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
+	engine := k.Reconciler(controller.Recorder(mgr))
 	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, k.ChangedByUser())
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vmsnapshot"), opts.Scope, find.ByNamespace, find.ByCloud).
 		For(&pcapi.VMSnapshot{}, builder.WithPredicates(changed)).
