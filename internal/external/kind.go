@@ -141,6 +141,8 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	PlanImport(obj T, obs S) reconciler.Plan[T, S]
 	// ForgetResource drops what is stored of a resource that is proved gone.
 	ForgetResource(obs S, id string)
+	// ReportReleased sets what the status of a released object says that finalizers of others keep.
+	ReportReleased(obj T)
 	// Reported is called with each observation once its report is stored in the status.
 	Reported(obj T, obs S)
 	// ForgetReported drops what Reported keeps of an object that is gone, paused, or another
@@ -206,6 +208,9 @@ func (Defaults[T, R, S]) ForgetResource(S, string) {}
 
 // Reported keeps nothing.
 func (Defaults[T, R, S]) Reported(T, S) {}
+
+// ReportReleased sets nothing.
+func (Defaults[T, R, S]) ReportReleased(T) {}
 
 // ForgetReported drops nothing.
 func (Defaults[T, R, S]) ForgetReported(types.UID) {}

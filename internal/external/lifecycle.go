@@ -126,6 +126,7 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 		Live: l.Live, Leading: l.Leading, Tracer: l.Tracer, History: l.History, External: true, ClaimOf: l.claimOf,
 		Owns:     controller.Owns(l.Scope, l.Client, l.Live, l.CloudOf),
 		Disowned: func(obj T) { l.ForgetDeleted(obj) },
+		Released: l.kind.ReportReleased,
 		Paused:   func(obj T) { l.kind.ForgetReported(obj.GetUID()) },
 		Reported: func(obj T, obs S, _ error) {
 			if l.kind.Record(obj).ID != "" {

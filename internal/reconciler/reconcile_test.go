@@ -430,6 +430,28 @@ func TestReleasedObjectIsNotPatched(t *testing.T) {
 	}
 }
 
+// TestReleasedObjectIsReportedLater: the process that released the object was killed before it wrote the status.
+func TestReleasedObjectIsReportedLater(t *testing.T) {
+	h := newHarness(t, example(deleted, func(vm *pcapi.VM) {
+		vm.Finalizers = []string{"example.com/backup"}
+		vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running"}}
+	}))
+	h.reconciler.Released = func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateDeleting }
+	h.refuse = errBroken
+	if _, err := h.reconcile(); err == nil {
+		t.Fatal("the status was not written, want an error")
+	}
+	h.refuse = nil
+	h.takeWrites()
+	h.mustReconcile()
+	h.wantWrites(1)
+	ready := meta.FindStatusCondition(h.stored().Status.Conditions, pcapi.ReadyCondition)
+	equal(t, "Ready", []string{"False", "Deleted"}, []string{string(ready.Status), ready.Reason})
+	equal(t, "state", pcapi.VMStateDeleting, h.stored().Status.State)
+	h.mustReconcile()
+	h.wantWrites(0)
+}
+
 func TestReleasedObjectThatAnotherFinalizerKeepsIsReportedAsDeleted(t *testing.T) {
 	h := newHarness(t, example(deleted, func(vm *pcapi.VM) {
 		vm.Finalizers = append(vm.Finalizers, "example.com/backup")

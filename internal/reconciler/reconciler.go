@@ -92,6 +92,9 @@ type Reconciler[T Object, S any] struct {
 	// Disowned is called with an object that is not this manager's, and drops what
 	// is remembered of it. It may be nil.
 	Disowned func(obj T)
+	// Released sets what the status of a released object says that finalizers of others keep, but for its
+	// summary conditions. It may be nil.
+	Released func(obj T)
 	// Tracer makes a span of each reconcile; nil for none.
 	Tracer trace.Tracer
 	// History remembers the last steps of objects; nil for none.
@@ -160,8 +163,10 @@ func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Reques
 	}
 	r.warnOfAnnotations(obj)
 	switch {
-	case r.released(obj), r.releases.has(obj.GetUID()), r.abandoned.has(obj):
+	case r.releases.has(obj.GetUID()), r.abandoned.has(obj):
 		return ctrl.Result{RequeueAfter: waits.after}, err
+	case r.released(obj):
+		return ctrl.Result{RequeueAfter: waits.after}, errors.Join(err, r.reportReleasedLate(w, obj))
 	case (waits.after > 0 || err != nil) && !deleting(obj):
 		return ctrl.Result{RequeueAfter: waits.after}, errors.Join(err, r.waitForEarlier(w, obj, waits.why))
 	}
@@ -226,7 +231,11 @@ func (r *Reconciler[T, S]) reconcile(w *work, obj T) (ctrl.Result, error) {
 	summary := r.Kind.Report(obj, obs, outcome)
 	if r.released(obj) {
 		r.recordRelease(w.ctx, obj, summary)
-		return ctrl.Result{}, r.reportReleased(w, before, obj, summary)
+		if err := r.reportReleased(w, before, obj, summary); err != nil {
+			log.FromContext(w.ctx).Error(err, "the status of the released object is written later")
+			return ctrl.Result{RequeueAfter: cacheLag}, nil
+		}
+		return ctrl.Result{}, nil
 	}
 	return r.finish(w, before, obj, obs, summary, outcome)
 }
@@ -259,6 +268,19 @@ func (r *Reconciler[T, S]) reportReleased(w *work, before, obj T, summary Summar
 		return nil
 	}
 	return err
+}
+
+// reportReleasedLate writes the status of a released object that still reports itself Ready: the process that
+// released it was killed before it wrote that, or could not.
+func (r *Reconciler[T, S]) reportReleasedLate(w *work, obj T) error {
+	if !meta.IsStatusConditionTrue(obj.GetConditions(), pcapi.ReadyCondition) || w.stopping() || !r.mayAct(w) {
+		return nil
+	}
+	before := obj.DeepCopyObject().(T)
+	if r.Released != nil {
+		r.Released(obj)
+	}
+	return r.reportReleased(w, before, obj, Summary{Reason: "Deleted", Message: "this operator has released the object"})
 }
 
 // conflicted ends a reconcile whose object changed meanwhile. A conflict is also

@@ -196,6 +196,9 @@ func state(vm *pcapi.VM, obs *observation, outcome error) pcapi.VMState {
 	}
 }
 
+// ReportReleased sets the state.
+func (k *kind) ReportReleased(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateDeleting }
+
 func stateOf(server cloud.Server) pcapi.VMState {
 	switch server.State {
 	case cloud.StateActive:
