@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -45,7 +44,7 @@ func (k *kind) watch(ctx context.Context, b *builder.Builder, reader client.Read
 			k.directory.Subscribe(k.enqueueUsers(find, q))
 			return nil
 		})).
-		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: 1})
+		WithOptions(controller.FairAmongNamespaces(1))
 }
 
 // forgetLostClouds returns a handler that drops what is cached of Clouds that are
