@@ -33,10 +33,10 @@ func (k *kind) observeHolders(ctx context.Context, vm *pcapi.VM, obs *observatio
 	if !cloud.Is(obs.nameErr, cloud.Taken) {
 		return nil
 	}
-	others, err := k.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName))
-	obs.freeSoon = freeSoon(vm, slices.DeleteFunc(others, func(other pcapi.VM) bool {
-		return released(&other) || !k.hasName(&other) || obs.Capabilities().Has(cloud.FolderNames) && other.Spec.Folder != vm.Spec.Folder
-	}))
+	holders, err := k.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName), func(other *pcapi.VM) bool {
+		return !released(other) && k.hasName(other) && (!obs.Capabilities().Has(cloud.FolderNames) || other.Spec.Folder == vm.Spec.Folder)
+	})
+	obs.freeSoon = freeSoon(vm, holders)
 	return err
 }
 
@@ -68,6 +68,10 @@ func freeSoon(vm *pcapi.VM, holders []pcapi.VM) error {
 func awaitDeletion(what, who string) error {
 	return reconciler.Wait(external.Safety, pcapi.ProgressingReason, "%s is still that of %s, which is being deleted: waiting until that is gone", what, who)
 }
+
+// maxWanting bounds the VMs that are looked at when one that has what they want is deleted: only one of them can have it.
+// What an earlier check refused is checked again after a while in any case.
+const maxWanting = 1_000
 
 // freed enqueues the VMs without a server that want the name, the server or a static address of a VM, when that is going
 // to be deleted and when it is gone.
@@ -103,7 +107,7 @@ func (k *kind) enqueueWanting(ctx context.Context, find tenancy.Finder, vm *pcap
 		add(q, priorityUnderWay, find.Accepted(ctx, func(o client.Object) bool {
 			other := o.(*pcapi.VM)
 			return other.Status.VMID == "" && other.UID != vm.UID && accept(other)
-		}, match...)...)
+		}, append(match, client.Limit(maxWanting))...)...)
 	}
 	for _, on := range append(same, unresolved) {
 		for index, wanted := range map[string]string{nameIndex: nameKey(vm, on), serverIndex: serverKey(on, vm.Status.VMID)} {

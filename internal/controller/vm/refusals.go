@@ -25,7 +25,7 @@ const maxRefusals = 10_000
 type refusals struct {
 	// names and tags have a refusal for each UID.
 	names, tags *cache.LRUExpireCache
-	// freed has when a VM that had a name was deleted, by nameKey.
+	// freed has when a VM that had a name was deleted, by the digest of nameKey.
 	freed *cache.LRUExpireCache
 	clock func() time.Time
 }
@@ -75,7 +75,7 @@ func (k *kind) forgetVM(o client.Object) {
 // free records that a VM does not have its name on Clouds any more. Refusals of checks before that do not stand.
 func (r refusals) free(vm *pcapi.VM, clouds []string) {
 	for _, on := range clouds {
-		r.freed.Add(nameKey(vm, on), r.clock(), external.RecheckRefused)
+		r.freed.Add(digestOf(nameKey(vm, on)), r.clock(), external.RecheckRefused)
 	}
 }
 
@@ -94,7 +94,7 @@ func (r refusals) recall(vm *pcapi.VM, on string) error {
 	if !ok {
 		return nil
 	}
-	if freed, ok := r.freed.Get(nameKey(vm, on)); ok && !freed.(time.Time).Before(last.asked) {
+	if freed, ok := r.freed.Get(digestOf(nameKey(vm, on))); ok && !freed.(time.Time).Before(last.asked) {
 		return nil
 	}
 	return last.cause

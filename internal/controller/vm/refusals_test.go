@@ -102,6 +102,14 @@ func TestRefusalsTakeBoundedMemory(t *testing.T) {
 		r.forget(other(fmt.Sprint(vm)).UID)
 	}
 	equal(t, "remembered of VMs that are gone", 0, len(r.names.Keys())+len(r.tags.Keys()))
+
+	r.free(other("freed", func(vm *pcapi.VM) { vm.Spec.VMName = strings.Repeat("x", 1000) }), []string{strings.Repeat("y", 1000)})
+	for _, key := range r.freed.Keys() {
+		if _, ok := key.(digest); !ok {
+			t.Errorf("a name that was freed is remembered as %T, want a digest of it", key)
+		}
+	}
+	equal(t, "remembered of names that were freed", 1, len(r.freed.Keys()))
 }
 
 // TestRefusalsConcurrently finds data races; run it with -race.

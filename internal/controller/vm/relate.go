@@ -99,12 +99,12 @@ func (k *kind) observeRefusal(vm *pcapi.VM, obs *observation) {
 // server belongs to the oldest, and is not deleted as long as another of them
 // exists. Where the cloud has labels, they say which VM owns the server.
 func (k *kind) observeSharers(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	others, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID)
-	for _, other := range others {
-		shares := other.Status.VMID == vm.Status.VMID && other.DeletionTimestamp.IsZero() && mayHold(&other, vm, *obs.Resource)
-		if shares && (!vm.DeletionTimestamp.IsZero() || older(&other, vm)) {
-			obs.rival = errRival
-		}
+	sharers, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID, func(other *pcapi.VM) bool {
+		shares := other.Status.VMID == vm.Status.VMID && other.DeletionTimestamp.IsZero() && mayHold(other, vm, *obs.Resource)
+		return shares && (!vm.DeletionTimestamp.IsZero() || older(other, vm))
+	})
+	if len(sharers) > 0 {
+		obs.rival = errRival
 	}
 	return err
 }
@@ -112,10 +112,10 @@ func (k *kind) observeSharers(ctx context.Context, vm *pcapi.VM, obs *observatio
 // observeNextOwner finds the VM to which the cloud has given the id of a deleted VM's server: it records the id, and
 // the server has its owner labels, so that the server of the deleted VM is gone.
 func (k *kind) observeNextOwner(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	others, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID)
-	if slices.ContainsFunc(others, func(other pcapi.VM) bool {
-		return other.Status.VMID == vm.Status.VMID && k.owned(&other, *obs.Resource)
-	}) {
+	owners, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID, func(other *pcapi.VM) bool {
+		return other.Status.VMID == vm.Status.VMID && k.owned(other, *obs.Resource)
+	})
+	if len(owners) > 0 {
 		obs.MarkGone()
 	}
 	return err
@@ -135,18 +135,18 @@ func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation
 		return err
 	}
 	if vm.Spec.Import != nil {
-		others, err := k.others(ctx, vm, obs, serverIndex, vm.Spec.Import.VMID)
-		setRivals(vm, obs, append(rivals, slices.DeleteFunc(others, func(other pcapi.VM) bool {
-			return released(&other) || other.Status.VMID == "" && !older(&other, vm)
-		})...))
+		importers, err := k.others(ctx, vm, obs, serverIndex, vm.Spec.Import.VMID, func(other *pcapi.VM) bool {
+			return !released(other) && (other.Status.VMID != "" || older(other, vm))
+		})
+		setRivals(vm, obs, append(rivals, importers...))
 		return err
 	}
 	if obs.Capabilities().Has(cloud.Labels) || !obs.Capabilities().Has(cloud.UniqueNames) {
 		setRivals(vm, obs, rivals)
 		return nil
 	}
-	others, err := k.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName))
-	setRivals(vm, obs, append(rivals, slices.DeleteFunc(others, func(other pcapi.VM) bool { return !rivalsByName(&other, vm, obs) })...))
+	named, err := k.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName), func(other *pcapi.VM) bool { return rivalsByName(other, vm, obs) })
+	setRivals(vm, obs, append(rivals, named...))
 	if obs.rival != nil && obs.Proof == external.NameProof {
 		obs.contested = append(obs.contested, obs.Candidates...)
 		obs.Candidates = nil
@@ -190,11 +190,10 @@ func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) (r
 	}
 	mine := obs.Candidates[:0]
 	for _, s := range obs.Candidates {
-		others, err := k.others(ctx, vm, obs, serverIndex, s.ID)
+		others, err := k.others(ctx, vm, obs, serverIndex, s.ID, func(other *pcapi.VM) bool { return mayHold(other, vm, s) })
 		if err != nil {
 			return nil, err
 		}
-		others = slices.DeleteFunc(others, func(other pcapi.VM) bool { return !mayHold(&other, vm, s) })
 		if len(others) == 0 {
 			mine = append(mine, s)
 			continue
@@ -216,12 +215,12 @@ func keepsServer(vm pcapi.VM) bool {
 	return vm.Status.VMID != "" && vm.DeletionTimestamp.IsZero()
 }
 
-// others lists the VMs but vm that an index holds under a value of this
+// others lists the VMs but vm that accept accepts and an index holds under a value of this
 // observation's Cloud, or of another Cloud object for the same cloud, abandoned ones
 // included. VMs that name no Cloud and use none yet are indexed without one: which they
 // use is decided here. A VM whose status records nothing does not count if its
 // namespace may not use its Cloud.
-func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index, value string) ([]pcapi.VM, error) {
+func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index, value string, accept func(*pcapi.VM) bool) ([]pcapi.VM, error) {
 	same, err := tenancy.SameCloud(ctx, k.Client, obs.Cloud)
 	if err != nil {
 		return nil, err
@@ -238,11 +237,13 @@ func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index
 			return nil, fmt.Errorf("list VMs by %s: %w", index, err)
 		}
 		for _, abandoned := range k.Abandoned() {
-			list.Items = append(list.Items, *abandoned)
+			if has(abandoned, index, wanted) {
+				list.Items = append(list.Items, *abandoned)
+			}
 		}
 		for i := range list.Items {
 			other := &list.Items[i]
-			if other.UID == vm.UID || !has(other, index, wanted) {
+			if other.UID == vm.UID || !has(other, index, wanted) || !accept(other) {
 				continue
 			}
 			counts, err := k.counts(ctx, other, on, same)

@@ -66,7 +66,11 @@ func (enqueue) Update(_ context.Context, e event.UpdateEvent, q queue) {
 	add(q, requested(e.ObjectNew), requestFor(e.ObjectNew))
 }
 
-func (enqueue) Delete(context.Context, event.DeleteEvent, queue)   {}
+// Delete enqueues a VM that is gone, so that the queue does not keep it until the time for which it was enqueued last.
+func (enqueue) Delete(_ context.Context, e event.DeleteEvent, q queue) {
+	add(q, handler.LowPriority, requestFor(e.Object))
+}
+
 func (enqueue) Generic(context.Context, event.GenericEvent, queue) {}
 
 // requestPending reports whether somebody requested what the status does not reflect yet: a

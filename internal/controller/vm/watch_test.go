@@ -64,7 +64,7 @@ func TestEnqueueSetsPriority(t *testing.T) {
 		{name: "in the initial list, changed since: priority of a request", do: started(changed), want: []queuedRequest{{"ns/a", priorityRequest}}},
 		{name: "in the initial list, being deleted: priority of a request", do: started(vmWith(recorded, reported, deleted)), want: []queuedRequest{{"ns/a", priorityRequest}}},
 		{name: "updated: priority of a request", do: func(q queue) { enqueue{}.Update(t.Context(), event.UpdateEvent{ObjectOld: vm, ObjectNew: vm}, q) }, want: []queuedRequest{{"ns/a", priorityRequest}}},
-		{name: "deleted: not queued", do: func(q queue) { enqueue{}.Delete(t.Context(), event.DeleteEvent{Object: vm}, q) }},
+		{name: "deleted: low priority", do: func(q queue) { enqueue{}.Delete(t.Context(), event.DeleteEvent{Object: vm}, q) }, want: []queuedRequest{{"ns/a", handler.LowPriority}}},
 		{name: "generic event: not queued", do: func(q queue) { enqueue{}.Generic(t.Context(), event.GenericEvent{Object: vm}, q) }},
 	}
 	for _, tc := range tests {

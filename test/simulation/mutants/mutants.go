@@ -76,7 +76,7 @@ var mutants = []mutant{
 	{"an id on record is proof enough for a change", vm + "plan.go", "case !obs.Owned && (!change.Empty() ||", "case false && (!change.Empty() ||"},
 	{"a deletion does not compare names", vm + "plan.go", "case obs.Capabilities().Has(cloud.Labels), cloud.AlikeNames(server.Name, name):", "case true, cloud.AlikeNames(server.Name, name):"},
 	{"a claim that a user wrote is proof", vm + "names.go", "if obs.ClaimProved && nameProves(obs.Capabilities()) {", "if nameProves(obs.Capabilities()) {"},
-	{"a server that another VM has is imported", vm + "relate.go", "return released(&other) || other.Status.VMID == \"\" && !older(&other, vm)", "return true"},
+	{"a server that another VM has is imported", vm + "relate.go", "return !released(other) && (other.Status.VMID != \"\" || older(other, vm))", "return false"},
 	{"another Cloud is another cloud", vm + "relate.go", "same, err := tenancy.SameCloud(ctx, k.Client, obs.Cloud)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif index == serverIndex {", "same := []string{obs.Cloud}\n\tif index == serverIndex {"},
 	{"imports need no permission", "internal/tenancy/imports.go", "return errors.New(\"the Cloud does not allow imports: ask its administrator to set imports, or create a VM without spec.import\")", "return errors.Join()"},
 	{"a server of another cluster is imported", vm + "plan.go", "case obs.Foreign:\n", "case false:\n"},
