@@ -158,7 +158,9 @@ func (c *Client) clone(ctx context.Context, op string, at *site, from template, 
 	if runs(req) && apart(req) {
 		operation.kind = startOperation
 	}
-	c.creating.began(in, operation.task)
+	if in != at.root { // which is never removed
+		c.creating.began(in, operation.task)
+	}
 	c.started(task)
 	return cloud.Result{Operation: operation.String()}, nil
 }
