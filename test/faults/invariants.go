@@ -267,7 +267,7 @@ func (w *world) objectOf(server string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// Objects have names in lower case; those of servers may differ, see spelled.
-	server = strings.ToLower(server)
+	server = strings.TrimSuffix(strings.ToLower(server), accent)
 	if server != contested {
 		return cmp.Or(w.renamed[server], server)
 	}

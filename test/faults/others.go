@@ -57,6 +57,8 @@ func othersSelection() (all []quirkyCase) {
 	all = append(all, quirkyCases(withDomains(extended), kills, recreated, groupCreated, networkEdited, snapshotDeleted)...)
 	all = append(all, quirkyCases(cutting(extended), kills, edited)...)
 	all = append(all, quirkyCases(withQuirk(extended, "cutNames=20"), kills, networkEdited, snapshotDeleted)...)
+	all = append(all, quirkyCases(decomposing(extended), kills, edited)...)
+	all = append(all, quirkyCases(decomposing(core), kills, recreated, deletedWhileDown)...)
 	all = append(all, quirkyCases(withQuirk(labelled, "cutLabels=30"), kills, undecidedDeletedWhileDown)...)
 	return append(all, quirkyCases(recycling(extended), kills, networkWithVM)...)
 }
@@ -85,6 +87,13 @@ func othersEverything() (all []quirkyCase) {
 		all = append(all, quirkyCases(withQuirk(p, "keysInProgress"), kills, recreated, slow, whileDown(p), groupCreated)...)
 		all = append(all, quirkyCases(withQuirk(p, "cutLabels=30"), kills, undecidedCreate, undecidedDeletedWhileDown)...)
 	}
+	for _, p := range []profile{extended, core, unmarked, keyed, labelled} {
+		all = append(all, quirkyCases(decomposing(p), kills, recreated, slow, whileDown(p), orphaned)...)
+		if p.mock.Profile != mockcloud.Core {
+			all = append(all, quirkyCases(decomposing(p), kills, edited)...)
+		}
+	}
+	all = append(all, quirkyCases(decomposing(core), kills, equalNames)...)
 	// Where labels alone lead to what a create made, nothing does without them.
 	all = append(all, quirkyCases(withQuirk(extended, "dropLabels"), kills, undecidedCreate, undecidedDeletedWhileDown)...)
 	all = append(all, quirkyCases(withQuirk(keyless, "dropLabels"), kills, undecidedCreate, undecidedDeletedWhileDown)...)
@@ -113,9 +122,11 @@ func withQuirk(p profile, quirk string) profile {
 	return p
 }
 
-// withDomains returns a kind of cloud that shows names with a domain, and cutting one that cuts them.
+// withDomains returns a kind of cloud that shows names with a domain, cutting one that cuts them, and decomposing one that
+// shows them in the Unicode normal form D. The names of VMs alone may have letters that this form changes.
 func withDomains(p profile) profile { return withQuirk(p, "domainNames") }
 func cutting(p profile) profile     { return withQuirk(p, "cutNames=2") }
+func decomposing(p profile) profile { return withQuirk(p, "decomposedNames") }
 
 // loseDeletes loses answers to a DELETE that took effect: the connection is reset, or a
 // gateway answers.

@@ -53,11 +53,17 @@ func randomQuirks(random *rand.Rand, p profile) (mockcloud.Quirks, error) {
 	return mockcloud.ParseQuirks(strings.Join(texts, ","))
 }
 
-// spelled returns the vmname for a name. On a cloud that normalizes names it is not
-// the normal form.
+// accent ends the names of VMs on a cloud that decomposes names.
+const accent = "-\u00e9"
+
+// spelled returns the vmname for a name. On a cloud that normalizes or decomposes names it
+// is not the form that the cloud shows.
 func (w *world) spelled(name string) string {
 	if w.profile.mock.Quirks.NormalizeNames {
-		return strings.ToUpper(name[:1]) + name[1:]
+		name = strings.ToUpper(name[:1]) + name[1:]
+	}
+	if w.profile.mock.Quirks.DecomposedNames {
+		name += accent
 	}
 	return name
 }
