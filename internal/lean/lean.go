@@ -41,10 +41,11 @@ func Object(o any) (any, error) {
 	return o, nil
 }
 
-// Trim removes the annotations of an object that the operator does not read, but the first one with the prefix of its
-// group, of which it warns; it cuts the values of the others, and removes a claim that is longer than the operator writes
-// one. It removes the owners with a name or UID that no object can have. An object that has no such annotations and
-// owners is not changed.
+// Trim removes the annotations of an object that the operator does not read, but two keys: the first one with the prefix of
+// its group, of which it warns, and the first other one. Without it, a merge patch that removes the annotations of the
+// operator would remove all of the object, since it would see no other. Trim cuts the values of the annotations that the
+// operator reads, and removes a claim that is longer than the operator writes one. It removes the owners with a name or UID
+// that no object can have. An object that has no such annotations and owners is not changed.
 func Trim(m metav1.Object) {
 	if kept, changed := annotations(m.GetAnnotations()); changed {
 		m.SetAnnotations(kept)
@@ -56,7 +57,7 @@ func Trim(m metav1.Object) {
 
 func annotations(all map[string]string) (kept map[string]string, changed bool) {
 	kept = make(map[string]string, len(all))
-	unknown := ""
+	unknown := map[bool]string{} // by whether the key has the prefix of the group
 	for key, value := range all {
 		longest, known := maxValues[key]
 		switch {
@@ -64,12 +65,15 @@ func annotations(all map[string]string) (kept map[string]string, changed bool) {
 			kept[key] = value
 		case known && longest == maxValue || key == pcapi.ClaimedUIDAnnotation: // another UID is that of another object
 			kept[key] = strings.Clone(value[:longest])
-		case !known && strings.HasPrefix(key, pcapi.GroupVersion.Group+"/") && (unknown == "" || key < unknown):
-			unknown = key
+		case !known:
+			ours := strings.HasPrefix(key, pcapi.GroupVersion.Group+"/")
+			if first, found := unknown[ours]; !found || key < first {
+				unknown[ours] = key
+			}
 		}
 	}
-	if unknown != "" {
-		kept[unknown] = ""
+	for _, key := range unknown {
+		kept[key] = ""
 	}
 	return kept, !maps.Equal(all, kept)
 }

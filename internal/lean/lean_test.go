@@ -4,13 +4,17 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"reflect"
 	"strconv"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/lean"
@@ -71,15 +75,41 @@ func TestTrimBoundsEachAnnotation(t *testing.T) {
 	}
 }
 
-func TestTrimKeepsTheFirstUnknownAnnotationOfTheGroup(t *testing.T) {
-	annotations := map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "samplecontroller.k8s.io/b": "x", "samplecontroller.k8s.io/a": "x", pcapi.PausedAnnotation: "true"}
+func TestTrimKeepsTheFirstUnknownAnnotations(t *testing.T) {
+	annotations := map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "meta.helm.sh/release-name": "x", "samplecontroller.k8s.io/b": "x", "samplecontroller.k8s.io/a": "x", pcapi.PausedAnnotation: "true"}
 	before := pcapi.UnknownAnnotation(&pcapi.VM{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}})
 	got := trimmed(annotations)
-	if want := map[string]string{"samplecontroller.k8s.io/a": "", pcapi.PausedAnnotation: "true"}; !reflect.DeepEqual(got, want) {
+	if want := map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "", "samplecontroller.k8s.io/a": "", pcapi.PausedAnnotation: "true"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("kept %v, want %v", got, want)
 	}
 	if after := pcapi.UnknownAnnotation(&pcapi.VM{ObjectMeta: metav1.ObjectMeta{Annotations: got}}); after != before || after == "" {
 		t.Errorf("the warning is %q, want %q", after, before)
+	}
+}
+
+// TestTrimmedAnnotationsAreNotRemovedByPatches removes the annotations of the operator from a trimmed object by a merge patch:
+// those of others stay, whichever there are.
+func TestTrimmedAnnotationsAreNotRemovedByPatches(t *testing.T) {
+	stored := map[string]string{"argocd.argoproj.io/tracking-id": "web", "meta.helm.sh/release-name": "web", pcapi.ClaimedNameAnnotation: "web", pcapi.ClaimedCloudAnnotation: "default"}
+	live := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", Annotations: maps.Clone(stored)}}
+	scheme := runtime.NewScheme()
+	if err := pcapi.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live).Build()
+	base := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", Annotations: maps.Clone(stored)}}
+	lean.Trim(base)
+	changed := base.DeepCopy()
+	delete(changed.Annotations, pcapi.ClaimedNameAnnotation)
+	delete(changed.Annotations, pcapi.ClaimedCloudAnnotation)
+	if err := c.Patch(t.Context(), changed, client.MergeFrom(base)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
+		t.Fatal(err)
+	}
+	if want := map[string]string{"argocd.argoproj.io/tracking-id": "web", "meta.helm.sh/release-name": "web"}; !maps.Equal(live.Annotations, want) {
+		t.Errorf("after the patch the object has %v, want %v", live.Annotations, want)
 	}
 }
 
@@ -106,8 +136,8 @@ func TestTrimRemovesOwnersThatCannotExist(t *testing.T) {
 
 func TestObjectRemovesManagedFields(t *testing.T) {
 	network := &pcapi.Network{ObjectMeta: metav1.ObjectMeta{Name: "net", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}, Annotations: map[string]string{"example.com/x": "y"}}}
-	if got, err := lean.Object(network); got != any(network) || err != nil || network.ManagedFields != nil || len(network.Annotations) != 0 {
-		t.Errorf("got %v, %v, want the object without managed fields and foreign annotations", got, err)
+	if got, err := lean.Object(network); got != any(network) || err != nil || network.ManagedFields != nil || network.Annotations["example.com/x"] != "" {
+		t.Errorf("got %v, %v, want the object without managed fields and values of foreign annotations", got, err)
 	}
 	gone := "no object"
 	if got, err := lean.Object(gone); got != any(gone) || err != nil {

@@ -315,9 +315,7 @@ func TestAbandonedObjectKeepsNoMetadataOfUsers(t *testing.T) {
 	for _, vm := range w.reconciler.Abandoned() {
 		equal(t, "deletion-protection", "true", vm.Annotations[pcapi.DeletionProtectionAnnotation])
 		for _, key := range []string{"example.com/long", pcapi.ReconcileRequestedAtAnnotation} {
-			if _, ok := vm.Annotations[key]; ok {
-				t.Errorf("annotation %s is kept", key)
-			}
+			equal(t, "value of "+key, "", vm.Annotations[key])
 		}
 		equal(t, "unknown annotation of the operator's group", "", vm.Annotations["samplecontroller.k8s.io/other"])
 		equal(t, "labels", 0, len(vm.Labels))

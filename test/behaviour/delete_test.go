@@ -1,6 +1,7 @@
 package behaviour_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -149,10 +150,18 @@ func TestRefusedDeletionIsTriedAgainSoonAndSaysSo(t *testing.T) {
 // backupFinalizer is the finalizer of another controller.
 const backupFinalizer = "example.com/backup"
 
-// keepByAnother adds the finalizer of another controller to an object.
+// backups are the annotations of that controller.
+var backups = map[string]string{"example.com/backup": "daily", "example.com/backup-to": "here"}
+
+// keepByAnother adds the finalizer and the annotations of another controller to an object.
 func keepByAnother[O client.Object](t *T, object O) {
 	t.Helper()
-	edit(t, object, func(o O) { o.SetFinalizers(append(o.GetFinalizers(), backupFinalizer)) })
+	edit(t, object, func(o O) {
+		o.SetFinalizers(append(o.GetFinalizers(), backupFinalizer))
+		annotations := maps.Clone(o.GetAnnotations())
+		maps.Copy(annotations, backups)
+		o.SetAnnotations(annotations)
+	})
 }
 
 // beKeptByAnother matches an object that the operator has released, for a reason, and that the finalizer of another controller keeps.
@@ -161,7 +170,7 @@ func beKeptByAnother(reason string, message ...string) types.GomegaMatcher {
 		testkit.HaveCondition("Ready", metav1.ConditionFalse, reason, append(message, "; finalizers of other controllers keep this object")...),
 		testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Requested"),
 		Not(testkit.HaveCondition("Reconciling", "", "")), Not(testkit.HaveCondition("Stalled", "", "")),
-		HaveField("Finalizers", Equal([]string{backupFinalizer})),
+		HaveField("Finalizers", Equal([]string{backupFinalizer})), HaveField("Annotations", Equal(backups)),
 	)
 }
 
