@@ -2,7 +2,7 @@
 //
 //	options.go     the options of their SetupWithManager, outcomes, and the names of
 //	               shared cache indexes
-//	queue.go       queues whose workers the namespaces share
+//	queue.go       queues that serve the namespaces one after the other
 //	referred.go    what enqueues objects that wait for something of a cloud
 //	interfaces.go  the network interfaces that a VM asks for, and what a cloud lacks
 //	               for them

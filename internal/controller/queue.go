@@ -9,22 +9,14 @@ import (
 	"github.com/privatecloud/operator/internal/fairqueue"
 )
 
-// FairQueue returns the NewQueue of a controller whose workers are shared as a fairqueue.Queue shares them: workers
-// is how many a namespace may have on one Cloud. The queue is added to queues, which may be nil.
-func FairQueue(workers int, queues *fairqueue.Queues, groupOf func(reconcile.Request) fairqueue.Group) func(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	return func(name string, rateLimiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		inner := priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = rateLimiter })
-		q := fairqueue.New(inner, name, workers, groupOf)
-		queues.Add(q)
-		return q
-	}
-}
-
-// FairAmongNamespaces returns the options of a controller with a number of workers for objects that call no cloud: the
-// workers serve the namespaces one after the other, however many objects each has.
+// FairAmongNamespaces returns the options of a controller that reconciles at most so many objects at a time, which call no
+// cloud: the namespaces are served one after the other, however many objects each has.
 func FairAmongNamespaces(workers int) ctrlcontroller.Options {
 	return ctrlcontroller.Options{
-		MaxConcurrentReconciles: workers,
-		NewQueue:                FairQueue(workers, nil, func(r reconcile.Request) fairqueue.Group { return fairqueue.Group{Namespace: r.Namespace} }),
+		MaxConcurrentReconciles: workers + 1, // see NewWithPlaces
+		NewQueue: func(name string, rateLimiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			inner := priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = rateLimiter })
+			return fairqueue.NewWithPlaces(inner, name, workers, func(r reconcile.Request) fairqueue.Group { return fairqueue.Group{Namespace: r.Namespace} })
+		},
 	}
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/fairqueue"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -18,7 +19,12 @@ import (
 func (l *Lifecycle[T, R, S]) ControllerOptions(workers int) ctrlcontroller.Options {
 	return ctrlcontroller.Options{
 		MaxConcurrentReconciles: fairqueue.Workers(workers),
-		NewQueue:                controller.FairQueue(workers, l.Queues, l.Group),
+		NewQueue: func(controller string, rateLimiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			inner := priorityqueue.New(controller, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = rateLimiter })
+			q := fairqueue.New(inner, controller, workers, l.Group)
+			l.Queues.Add(q)
+			return q
+		},
 	}
 }
 

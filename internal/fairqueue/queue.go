@@ -77,6 +77,15 @@ func New(inner priorityqueue.PriorityQueue[reconcile.Request], controller string
 	}
 }
 
+// NewWithPlaces returns a queue that hands out at most so many requests of one Cloud at a time, whatever their number of
+// namespaces, and leaves one place to other namespaces if there are several. The controller needs a goroutine more than
+// places, which has the requests wait in the line of their namespace.
+func NewWithPlaces(inner priorityqueue.PriorityQueue[reconcile.Request], controller string, places int, groupOf func(reconcile.Request) Group) *Queue {
+	q := New(inner, controller, places, groupOf)
+	q.limits = limits{namespace: max(1, places-1), cloud: places, all: Workers(places)}
+	return q
+}
+
 // GetWithPriority returns the next request that may have a worker. It blocks until there
 // is one.
 func (q *Queue) GetWithPriority() (request reconcile.Request, priority int, shutdown bool) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -191,5 +192,44 @@ func TestQueueMovesRequestToCloudThatObjectUses(t *testing.T) {
 	q.Done(last)
 	if len(q.places)+len(q.waiting)+len(q.clouds) != 0 {
 		t.Errorf("%d places, %d waiting, %d Clouds are left, want none", len(q.places), len(q.waiting), len(q.clouds))
+	}
+}
+
+// TestQueueWithPlacesServesNamespacesInTurn has a goroutine more than places take requests, as the controller does: it puts
+// those that have to wait into the lines of their namespaces.
+func TestQueueWithPlacesServesNamespacesInTurn(t *testing.T) {
+	q := NewWithPlaces(priorityqueue.New[reconcile.Request]("test"), "test", 1, func(r reconcile.Request) Group { return Group{Namespace: r.Namespace} })
+	defer q.ShutDown()
+	q.add(0, several("c", "a", 3)...)
+	q.add(0, on("c", "b", 0))
+	running := take(q, 1)[0]
+	next := make(chan reconcile.Request)
+	go func() {
+		for range 3 {
+			request, _ := q.Get()
+			next <- request
+		}
+	}()
+	waiting := func() int {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return len(q.waiting)
+	}
+	for waiting() < 3 {
+		select {
+		case request := <-next:
+			t.Fatalf("%v was handed out beside %v, want one at a time", request, running)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	var namespaces []string
+	for range 3 {
+		q.Done(running)
+		running = <-next
+		namespaces = append(namespaces, running.Namespace)
+	}
+	q.Done(running)
+	if namespaces[0] != "b" {
+		t.Errorf("namespaces %v were served after a request of a, want that of b next", namespaces)
 	}
 }
