@@ -13,24 +13,16 @@ import (
 )
 
 // Forget returns a handler of deletions, which calls forget with each object that
-// is gone. If the name of the object is being reconciled, it calls forget once more
+// is gone, by its name and UID. If the name is being reconciled, it calls forget once more
 // after that reconcile, which may have stored something of the object meanwhile. It
 // enqueues an abandoned object instead.
 func (r *Reconciler[T, S]) Forget(forget func(client.Object)) handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	gone := func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		key := client.ObjectKeyFromObject(e.Object)
 		obj, ok := e.Object.(T)
 		// An event after a gap in the watch may hold an old version of the object.
 		if !ok || e.DeleteStateUnknown || !r.isClaimed(obj) {
-			r.underway.drop(key, func() {
-				if ok && r.abandoned.has(obj) {
-					return // its release needs what is remembered
-				}
-				forget(e.Object)
-				r.rejections.forget(e.Object.GetUID())
-				r.warnings.forget(e.Object.GetUID())
-				r.History.forget(kindName[T](), key)
-			})
+			r.forget(e.Object, forget)
 			if len(r.abandoned.named(key)) > 0 { // what was kept of the name does not wait for an event
 				q.Add(reconcile.Request{NamespacedName: key})
 			}
@@ -40,7 +32,34 @@ func (r *Reconciler[T, S]) Forget(forget func(client.Object)) handler.EventHandl
 			r.abandon(ctx, obj)
 		}
 		q.Add(reconcile.Request{NamespacedName: key})
-	}}
+	}
+	return handler.Funcs{
+		DeleteFunc: gone,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // the watch did not show the deletion
+				gone(ctx, event.DeleteEvent{Object: e.ObjectOld, DeleteStateUnknown: true}, q)
+			}
+		},
+	}
+}
+
+// forget drops what is remembered of an object that is gone. It keeps nothing but its name and UID, since a reconcile may
+// take minutes.
+func (r *Reconciler[T, S]) forget(o client.Object, forget func(client.Object)) {
+	named := r.Kind.New()
+	named.SetNamespace(o.GetNamespace())
+	named.SetName(o.GetName())
+	named.SetUID(o.GetUID())
+	key := client.ObjectKeyFromObject(named)
+	r.underway.drop(key, func() {
+		if r.abandoned.has(named) {
+			return // its release needs what is remembered
+		}
+		forget(named)
+		r.rejections.forget(named.GetUID())
+		r.warnings.forget(named.GetUID())
+		r.History.forget(kindName[T](), key)
+	})
 }
 
 // underway holds the names that are being reconciled, each with what was dropped of

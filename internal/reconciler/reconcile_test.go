@@ -430,6 +430,45 @@ func TestReleasedObjectIsNotPatched(t *testing.T) {
 	}
 }
 
+// TestReleasedObjectIsNotWritten if it is paused, or of a kind without a finalizer.
+func TestReleasedObjectIsNotWritten(t *testing.T) {
+	ready := func(vm *pcapi.VM) {
+		vm.Finalizers = []string{"example.com/backup"}
+		vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running"}}
+	}
+	h := newHarness(t, example(deleted, ready, func(vm *pcapi.VM) { vm.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} }))
+	h.mustReconcile()
+	h.wantWrites(0)
+}
+
+// TestStatusThatCouldNotBeWrittenAtTheReleaseIsWrittenLater, whatever enqueues the object meanwhile.
+func TestStatusThatCouldNotBeWrittenAtTheReleaseIsWrittenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, example(deleted, func(vm *pcapi.VM) {
+			vm.Finalizers = append(vm.Finalizers, "example.com/backup")
+			vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running"}}
+		}))
+		h.kind.plan = func() ([]string, error) { return []string{"release"}, nil }
+		h.kind.act = func(ctx context.Context, vm *pcapi.VM, _ string) error {
+			return reconciler.Release(ctx, h.client, vm, finalizer)
+		}
+		h.decide = func(w write) error {
+			if w.To == "status" {
+				return errBroken
+			}
+			return nil
+		}
+		after := h.mustReconcile().RequeueAfter
+		equal(t, "time until the status is written", 3*time.Minute, after)
+		<-time.After(time.Minute)
+		equal(t, "time until then after an event", 2*time.Minute, h.mustReconcile().RequeueAfter)
+		<-time.After(2 * time.Minute)
+		h.decide = nil
+		h.mustReconcile()
+		equal(t, "Ready", metav1.ConditionFalse, meta.FindStatusCondition(h.stored().Status.Conditions, pcapi.ReadyCondition).Status)
+	})
+}
+
 // TestReleasedObjectIsReportedLater: the process that released the object was killed before it wrote the status.
 func TestReleasedObjectIsReportedLater(t *testing.T) {
 	h := newHarness(t, example(deleted, func(vm *pcapi.VM) {
@@ -446,7 +485,7 @@ func TestReleasedObjectIsReportedLater(t *testing.T) {
 	h.mustReconcile()
 	h.wantWrites(1)
 	ready := meta.FindStatusCondition(h.stored().Status.Conditions, pcapi.ReadyCondition)
-	equal(t, "Ready", []string{"False", "Deleted"}, []string{string(ready.Status), ready.Reason})
+	equal(t, "Ready", []string{"False", "Released"}, []string{string(ready.Status), ready.Reason})
 	equal(t, "state", pcapi.VMStateDeleting, h.stored().Status.State)
 	h.mustReconcile()
 	h.wantWrites(0)

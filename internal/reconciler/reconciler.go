@@ -123,7 +123,7 @@ type Reconciler[T Object, S any] struct {
 
 // Reconcile reconciles one object. Its calls to a cloud belong to the flow of
 // the object's namespace.
-func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	ctx = cloud.WithFlow(ctx, req.Namespace)
 	if r.Leading != nil {
 		ctx = cloud.WithPermit(ctx, r.Leading)
@@ -136,11 +136,12 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	r.beginning.Do(func() { r.began = time.Now() })
 	r.underway.begin(req.NamespacedName)
-	result, err := r.reconcileTraced(ctx, req)
-	if r.underway.end(req.NamespacedName) { // it may have dropped what another object of the name waits for
-		result.RequeueAfter = earliest(result.RequeueAfter, leadingDelay)
-	}
-	return result, err
+	defer func() {
+		if r.underway.end(req.NamespacedName) { // it may have dropped what another object of the name waits for
+			result.RequeueAfter = earliest(result.RequeueAfter, leadingDelay)
+		}
+	}()
+	return r.reconcileTraced(ctx, req)
 }
 
 // reconcileRequest reconciles the object that a request names, if it is to be reconciled.
@@ -164,7 +165,7 @@ func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Reques
 	r.warnOfAnnotations(obj)
 	switch {
 	case r.releases.has(obj.GetUID()), r.abandoned.has(obj):
-		return ctrl.Result{RequeueAfter: waits.after}, err
+		return ctrl.Result{RequeueAfter: earliest(waits.after, r.reportIn(obj))}, err
 	case r.released(obj):
 		return ctrl.Result{RequeueAfter: waits.after}, errors.Join(err, r.reportReleasedLate(w, obj))
 	case (waits.after > 0 || err != nil) && !deleting(obj):
@@ -270,17 +271,33 @@ func (r *Reconciler[T, S]) reportReleased(w *work, before, obj T, summary Summar
 	return err
 }
 
-// reportReleasedLate writes the status of a released object that still reports itself Ready: the process that
-// released it was killed before it wrote that, or could not.
+// unreported reports whether a released object still reports itself Ready.
+func (r *Reconciler[T, S]) unreported(obj T) bool {
+	return r.released(obj) && r.Kind.Finalizer() != "" && !pcapi.Paused(obj) && meta.IsStatusConditionTrue(obj.GetConditions(), pcapi.ReadyCondition)
+}
+
+// reportIn returns after how long the status of an object that this process released is written, if it could not be; 0 if
+// it was. Until then, the cache may show an older status.
+func (r *Reconciler[T, S]) reportIn(obj T) time.Duration {
+	if !r.unreported(obj) {
+		return 0
+	}
+	return r.releases.recent.left(obj.GetUID(), cacheLag)
+}
+
+// reportReleasedLate writes the status of an object that this operator does not hold and that still reports itself Ready: the
+// process that released it was killed before it wrote that, or somebody else removed the finalizer.
 func (r *Reconciler[T, S]) reportReleasedLate(w *work, obj T) error {
-	if !meta.IsStatusConditionTrue(obj.GetConditions(), pcapi.ReadyCondition) || w.stopping() || !r.mayAct(w) {
+	if !r.unreported(obj) || w.stopping() || !r.mayAct(w) {
 		return nil
 	}
 	before := obj.DeepCopyObject().(T)
 	if r.Released != nil {
 		r.Released(obj)
 	}
-	return r.reportReleased(w, before, obj, Summary{Reason: "Deleted", Message: "this operator has released the object"})
+	return r.reportReleased(w, before, obj, Summary{
+		Reason: "Released", Message: "the operator does not hold this object any more, and does not look at what it may have in the cloud",
+	})
 }
 
 // conflicted ends a reconcile whose object changed meanwhile. A conflict is also

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,15 +14,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// client-go sends each event in a goroutine of its own and keeps it for up to twelve minutes, without a bound. These
-// budgets are of one kind. That of an object is the one that client-go has for its older events.
+// client-go sends each event in a goroutine of its own and keeps it for up to twelve minutes, without a bound. The budget
+// of an object is the one that client-go has for its older events. Warnings have budgets of their own, so that many
+// events of the usual course do not hide them. A namespace has a few events whatever others record.
 const (
 	eventsOfObject, objectPerSecond       = 25, rate.Limit(1. / 300)
-	eventsOfNamespace, namespacePerSecond = 5_000, rate.Limit(25)
-	eventsOfAll, allPerSecond             = 20_000, rate.Limit(100)
+	eventsOfNamespace, namespacePerSecond = 2_500, rate.Limit(10)
+	eventsOfAll, allPerSecond             = 10_000, rate.Limit(40)
+	reservedEvents, reservedPerSecond     = 100, rate.Limit(1)
 	// maxBudgets bounds the objects, and the namespaces, whose budgets are remembered.
 	maxBudgets = 10_000
 )
+
+// budgets are those of the process: of all kinds.
+var budgets = sync.OnceValue(newEventBudgets)
 
 var eventsDropped = sync.OnceValue(func() prometheus.Counter {
 	c := prometheus.NewCounter(prometheus.CounterOpts{
@@ -32,49 +38,76 @@ var eventsDropped = sync.OnceValue(func() prometheus.Counter {
 	return c
 })
 
-// limitedRecorder records the events for which an object, its namespace and all of them have a budget.
-type limitedRecorder struct {
-	events.EventRecorder
-
-	mu                  sync.Mutex
-	all                 *rate.Limiter
-	objects, namespaces *lru.Cache
+// eventBudgets are what objects, namespaces and all of them may record.
+type eventBudgets struct {
+	mu sync.Mutex
+	// all are the budgets of events by level.
+	all map[string]*rate.Limiter
+	// of are the budgets by budgetKey.
+	of *lru.Cache
 }
 
-// LimitEvents returns a recorder that drops events when an object has too many of them, or a namespace, or all together, and
-// counts those that it drops. Objects that are written in a loop would otherwise fill the memory with their events.
-func LimitEvents(to events.EventRecorder) events.EventRecorder {
-	return &limitedRecorder{
-		EventRecorder: to, all: rate.NewLimiter(allPerSecond, eventsOfAll), objects: lru.New(maxBudgets), namespaces: lru.New(maxBudgets),
+// budgetKey names the budget of an object, or of a namespace for events of a level; reserved is the one that no other
+// namespace uses up.
+type budgetKey struct {
+	uid              types.UID
+	namespace, level string
+	reserved         bool
+}
+
+func newEventBudgets() *eventBudgets {
+	all := map[string]*rate.Limiter{}
+	for _, level := range []string{corev1.EventTypeNormal, corev1.EventTypeWarning} {
+		all[level] = rate.NewLimiter(allPerSecond, eventsOfAll)
 	}
+	return &eventBudgets{all: all, of: lru.New(maxBudgets)}
+}
+
+// limitedRecorder records the events for which there is a budget.
+type limitedRecorder struct {
+	events.EventRecorder
+	budgets *eventBudgets
+}
+
+// LimitEvents returns a recorder that drops events when an object has too many of them, or a namespace, or all objects of the
+// process, and counts those that it drops. Objects that are written in a loop would otherwise fill the memory with their events.
+func LimitEvents(to events.EventRecorder) events.EventRecorder {
+	eventsDropped() // the metric exists from the start
+	return &limitedRecorder{EventRecorder: to, budgets: budgets()}
 }
 
 // Eventf records an event, or drops it.
 func (r *limitedRecorder) Eventf(regarding, related runtime.Object, level, reason, action, note string, args ...any) {
-	if !r.allows(regarding) {
+	if !r.budgets.allow(regarding, level) {
 		eventsDropped().Inc()
 		return
 	}
 	r.EventRecorder.Eventf(regarding, related, level, reason, action, note, args...)
 }
 
-func (r *limitedRecorder) allows(regarding runtime.Object) bool {
+func (b *eventBudgets) allow(regarding runtime.Object, level string) bool {
+	all, known := b.all[level]
 	object, err := meta.Accessor(regarding)
-	if err != nil {
-		return r.all.Allow()
+	if err != nil || !known {
+		return false
 	}
-	r.mu.Lock()
-	ofObject := budget(r.objects, object.GetUID(), objectPerSecond, eventsOfObject)
-	ofNamespace := budget(r.namespaces, types.UID(object.GetNamespace()), namespacePerSecond, eventsOfNamespace)
-	r.mu.Unlock()
-	return ofObject.Allow() && ofNamespace.Allow() && r.all.Allow()
+	namespace := object.GetNamespace()
+	if !b.budget(budgetKey{uid: object.GetUID()}, objectPerSecond, eventsOfObject).Allow() {
+		return false
+	}
+	if b.budget(budgetKey{namespace: namespace, level: level, reserved: true}, reservedPerSecond, reservedEvents).Allow() {
+		return true
+	}
+	return b.budget(budgetKey{namespace: namespace, level: level}, namespacePerSecond, eventsOfNamespace).Allow() && all.Allow()
 }
 
-func budget(of *lru.Cache, key types.UID, perSecond rate.Limit, burst int) *rate.Limiter {
-	if known, ok := of.Get(key); ok {
+func (b *eventBudgets) budget(key budgetKey, perSecond rate.Limit, burst int) *rate.Limiter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if known, ok := b.of.Get(key); ok {
 		return known.(*rate.Limiter)
 	}
 	limiter := rate.NewLimiter(perSecond, burst)
-	of.Add(key, limiter)
+	b.of.Add(key, limiter)
 	return limiter
 }

@@ -24,25 +24,30 @@ func (r countingRecorder) Eventf(regarding, _ runtime.Object, _, _, _, _ string,
 func TestLimitEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorded := countingRecorder{}
-		recorder := reconciler.LimitEvents(recorded)
-		record := func(namespace string, objects, each int) int {
+		recorder := reconciler.LimitEventsAlone(recorded)
+		record := func(namespace, level string, objects, each int) int {
 			before := recorded[namespace]
 			for i := range objects {
 				vm := example(func(vm *pcapi.VM) {
-					vm.Namespace, vm.UID = namespace, types.UID(fmt.Sprintf("uid-%s-%d", namespace, i))
+					vm.Namespace, vm.UID = namespace, types.UID(fmt.Sprintf("uid-%s-%s-%d", namespace, level, i))
 				})
 				for range each {
-					recorder.Eventf(vm, nil, corev1.EventTypeWarning, "Reason", "Act", "note")
+					recorder.Eventf(vm, nil, level, "Reason", "Act", "note")
 				}
 			}
 			return recorded[namespace] - before
 		}
-		equal(t, "events of one object", 25, record("loop", 1, 1000))
-		equal(t, "events of another object of the namespace", 25, record("loop", 2, 25))
-		equal(t, "events of one namespace", 5_000, record("many", 400, 20))
-		equal(t, "events of other namespaces", 100, record("other", 10, 10))
+		normal, warning := corev1.EventTypeNormal, corev1.EventTypeWarning
+		equal(t, "events of one object", 25, record("loop", warning, 1, 1000))
+		equal(t, "events of another object of the namespace", 25, record("loop", warning, 2, 25))
+		equal(t, "events of one namespace", 2_600, record("many", normal, 400, 20))
+		equal(t, "warnings of that namespace", 10, record("many", warning, 10, 1))
+		for _, namespace := range []string{"a", "b", "c", "d"} {
+			record(namespace, normal, 400, 20)
+		}
+		equal(t, "events of another namespace when all together have too many", 100, record("other", normal, 10, 20))
 		<-time.After(10 * time.Minute)
-		equal(t, "events of the object after ten minutes", 2, record("loop", 1, 1000))
-		equal(t, "events of the namespace after ten minutes", 400, record("many", 400, 1))
+		equal(t, "events of the object after ten minutes", 2, record("loop", warning, 1, 1000))
+		equal(t, "events of the namespace after ten minutes", 400, record("many", normal, 400, 1))
 	})
 }
