@@ -114,11 +114,7 @@ func (i *Inventory) apply(from cloud.Client, change cloud.Change) (*Event, error
 }
 
 func (w *watch) take(id string, r report) {
-	before, ok := w.recent[id]
-	if !ok {
-		before = w.pending[id]
-	}
-	if before.server != nil {
+	if before := w.recent[id]; before.server != nil {
 		w.bytes -= costOf(before.server)
 	}
 	if r.server != nil {
@@ -167,11 +163,6 @@ func (w *watch) begin() {
 	}
 	clear(w.recent)
 	w.bytes = 0
-	for _, r := range w.pending {
-		if r.server != nil {
-			w.bytes += costOf(r.server)
-		}
-	}
 }
 
 // publishSoon publishes what was reported, now or when publishInterval has passed.
