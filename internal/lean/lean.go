@@ -42,7 +42,7 @@ func Object(o any) (any, error) {
 }
 
 // Trim removes the annotations of an object that the operator does not read, but two keys: the first one with the prefix of
-// its group, of which it warns, and the first other one. Without it, a merge patch that removes the annotations of the
+// its group, of which it warns, and the first other one. Without them, a merge patch that removes the annotations of the
 // operator would remove all of the object, since it would see no other. Trim cuts the values of the annotations that the
 // operator reads, and removes a claim that is longer than the operator writes one. It removes the owners with a name or UID
 // that no object can have. An object that has no such annotations and owners is not changed.

@@ -441,6 +441,20 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// TestObjectThatReplacesAnotherIsEnqueued: the watch was interrupted while the object was deleted and created again.
+func TestObjectThatReplacesAnotherIsEnqueued(t *testing.T) {
+	w := newHarness(t, example())
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	var forgotten []types.UID
+	handler := w.reconciler.Forget(func(o client.Object) { forgotten = append(forgotten, o.GetUID()) })
+	handler.Update(t.Context(), event.UpdateEvent{ObjectOld: example(), ObjectNew: example()}, queue)
+	equal(t, "enqueued by an update", 0, queue.Len())
+	handler.Update(t.Context(), event.UpdateEvent{ObjectOld: example(), ObjectNew: example(func(vm *pcapi.VM) { vm.UID = "uid-new" })}, queue)
+	equal(t, "forgotten", []types.UID{"uid-a"}, forgotten)
+	equal(t, "enqueued by another object of the name", 1, queue.Len())
+}
+
 // TestForgetDuringReconcile deletes an object while it is reconciled: what the reconcile stores of it
 // after the event is dropped, too.
 func TestForgetDuringReconcile(t *testing.T) {

@@ -36,8 +36,10 @@ func (r *Reconciler[T, S]) Forget(forget func(client.Object)) handler.EventHandl
 	return handler.Funcs{
 		DeleteFunc: gone,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() { // the watch did not show the deletion
+			// The watch did not show the deletion. Other handlers may see no change of the spec.
+			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
 				gone(ctx, event.DeleteEvent{Object: e.ObjectOld, DeleteStateUnknown: true}, q)
+				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.ObjectNew)})
 			}
 		},
 	}

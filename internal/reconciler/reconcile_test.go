@@ -430,8 +430,7 @@ func TestReleasedObjectIsNotPatched(t *testing.T) {
 	}
 }
 
-// TestReleasedObjectIsNotWritten if it is paused, or of a kind without a finalizer.
-func TestReleasedObjectIsNotWritten(t *testing.T) {
+func TestPausedObjectIsNotReportedAsReleased(t *testing.T) {
 	ready := func(vm *pcapi.VM) {
 		vm.Finalizers = []string{"example.com/backup"}
 		vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running"}}

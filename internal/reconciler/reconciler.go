@@ -130,7 +130,7 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (res
 	}
 	switch {
 	case ctx.Err() != nil:
-		return ctrl.Result{}, nil //nolint:nilerr // the manager is stopping: nothing has begun
+		return ctrl.Result{}, nil // the manager is stopping: nothing has begun
 	case !r.leading():
 		return ctrl.Result{RequeueAfter: leadingDelay}, nil
 	}

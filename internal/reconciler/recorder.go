@@ -47,7 +47,7 @@ type eventBudgets struct {
 	of *lru.Cache
 }
 
-// budgetKey names the budget of an object, or of a namespace for events of a level; reserved is the one that no other
+// budgetKey names the budget of an object or of a namespace for events of a level; reserved is the one that no other
 // namespace uses up.
 type budgetKey struct {
 	uid              types.UID
@@ -92,7 +92,7 @@ func (b *eventBudgets) allow(regarding runtime.Object, level string) bool {
 		return false
 	}
 	namespace := object.GetNamespace()
-	if !b.budget(budgetKey{uid: object.GetUID()}, objectPerSecond, eventsOfObject).Allow() {
+	if !b.budget(budgetKey{uid: object.GetUID(), level: level}, objectPerSecond, eventsOfObject).Allow() {
 		return false
 	}
 	if b.budget(budgetKey{namespace: namespace, level: level, reserved: true}, reservedPerSecond, reservedEvents).Allow() {
