@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -252,10 +253,11 @@ func (w *world) kill(p *process) {
 	p.kill()
 }
 
-// doubtUnrecorded makes the VMs doubtful that have a claim and no id: what their creates answered may be lost.
+// doubtUnrecorded makes the VMs doubtful that have a claim, of which a user may have removed the annotations, and no id: what
+// their creates answered may be lost.
 func (w *world) doubtUnrecorded() {
 	for _, o := range w.api.all(vmKind) {
-		if vm := o.(*pcapi.VM); vm.Status.VMID == "" && vm.Annotations[pcapi.ClaimedNameAnnotation] != "" {
+		if vm := o.(*pcapi.VM); vm.Status.VMID == "" && (vm.Annotations[pcapi.ClaimedNameAnnotation] != "" || controllerutil.ContainsFinalizer(vm, pcapi.VMFinalizer)) {
 			w.doubtful[vm.Spec.VMName] = true
 		}
 	}
