@@ -22,7 +22,7 @@ const (
 	// Deployment.
 	maxData = 1 << 30
 	// maxMemory is what the manager may take at most, in bytes.
-	maxMemory = 200 << 20
+	maxMemory = 256 << 20
 	// maxListings and maxAnswers are how many hostile clouds there are at a time. Each
 	// hostile listing uses a processor, and must end within the timeout of a call; runs
 	// with other answers mostly wait.
