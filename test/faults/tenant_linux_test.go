@@ -25,8 +25,8 @@ import (
 const (
 	// tenantWrites is how long the tenant writes; TENANT=10m sets another time.
 	tenantWrites = 20 * time.Second
-	// maxTenantMemory is what the manager may take beside such a tenant, in bytes.
-	maxTenantMemory = 300 << 20
+	// maxTenantMemory is what the manager may take beside such a tenant and the pages of its binary, in bytes.
+	maxTenantMemory = 230 << 20
 	// maxAnnotations is how much the API server accepts in the annotations of an object, in bytes, but for some that
 	// the tenant writes in addition.
 	maxAnnotations = 240 << 10
