@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Makes the chroot OPENSTACK_DIR/root with the packages of OpenStack. No service is started. Each step is done once.
+# Makes the chroot OPENSTACK_DIR/root with the packages of OpenStack. No service is started. Each step is done once, and
+# again if it failed or was interrupted.
 set -euo pipefail
 
 : "${OPENSTACK_DIR:?}"
 root=$OPENSTACK_DIR/root done=$OPENSTACK_DIR/done
 mkdir -p "$done"
 
-# step NAME COMMAND... runs a command unless it has succeeded before, and says how long it took.
+# step NAME runs the function NAME unless it has succeeded before, and says how long it took. The function runs in a shell
+# of its own: in one whose status a condition reads, set -e has no effect.
 step() {
-  local name=$1 began=$SECONDS
-  shift
+  local name=$1 began=$SECONDS status=0
   [ -e "$done/$name" ] && return 0
   echo "== $name: $OPENSTACK_DIR/$name.log"
-  "$@" >"$OPENSTACK_DIR/$name.log" 2>&1 || { tail -n 20 "$OPENSTACK_DIR/$name.log" >&2; echo "$0: $name failed" >&2; return 1; }
+  "$BASH" "$0" "$name" >"$OPENSTACK_DIR/$name.log" 2>&1 || status=$?
+  [ "$status" -eq 0 ] || { tail -n 20 "$OPENSTACK_DIR/$name.log" >&2; echo "$0: $name failed" >&2; return 1; }
   touch "$done/$name"
   echo "== $name: $((SECONDS - began)) s"
 }
@@ -47,7 +49,7 @@ inside() {
     exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive nice -n 15 chroot "$0" "$@"' "$root" "$@"
 }
 
-packages() {
+installed() {
   # dpkg must not start services.
   printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
   chmod 755 "$root/usr/sbin/policy-rc.d"
@@ -55,6 +57,8 @@ packages() {
   echo force-unsafe-io >>"$root/etc/dpkg/dpkg.cfg.d/small"
   sources >"$root/etc/apt/sources.list"
   cp /etc/resolv.conf /etc/hosts "$root/etc/"
+  # An installation that was interrupted is continued.
+  inside dpkg --configure -a
   inside apt-get update -q
   # keystone itself would add a web server.
   inside apt-get install -y -q --no-install-recommends \
@@ -65,5 +69,9 @@ packages() {
   inside apt-get clean
 }
 
-step base base
-step packages packages
+if [ $# -gt 0 ]; then
+  "$1"
+else
+  step base
+  step installed
+fi
