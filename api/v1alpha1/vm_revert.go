@@ -50,3 +50,16 @@ type VMRevertStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 }
+
+// RevertOpen reports whether a revert of the VM may be sent or under way. One without an operation is given up when
+// spec.currentSnapshotName names another VMSnapshot or none, and waits while the VM is only observed.
+func (v *VM) RevertOpen() bool {
+	r := v.Status.Revert
+	switch {
+	case r == nil || r.Phase != VMRevertRequested:
+		return false
+	case r.Operation != "":
+		return true
+	}
+	return r.SnapshotName == v.Spec.CurrentSnapshotName && v.Spec.ManagementPolicy != ManagementPolicyObserveOnly
+}

@@ -285,6 +285,70 @@ func TestOperationOfRevertIsRecordedAtOnceAndFollowed(t *testing.T) {
 	})
 }
 
+func TestRevertEndsWhenItsServerIsGone(t *testing.T) {
+	operations := cloud.NewCapabilities(append([]cloud.Capability{cloud.Operations}, revertUnkeyed...)...)
+	for name, tc := range map[string]struct {
+		caps   cloud.Capabilities
+		revert func(*harness)
+	}{
+		"its answer was lost, keys":    {withReverts, func(h *harness) { h.cloud.FailAlways(cloudfake.RevertServer, errReset, false) }},
+		"its answer was lost, no keys": {revertUnkeyed, func(h *harness) { h.cloud.Fail(cloudfake.RevertServer, errReset, true) }},
+		"it has an operation":          {operations, func(h *harness) { h.cloud.SetOperating(true) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newReverting(t, tc.caps)
+			tc.revert(h)
+			h.mustReconcile()
+			equal(t, "phase", pcapi.VMRevertRequested, h.vm().Status.Revert.Phase)
+			h.cloud.RemoveServers("s1")
+			h.cloud.ForgetOperations()
+			for range 3 {
+				h.advance(time.Minute)
+				h.poll()
+				h.mustReconcile()
+			}
+			h.wantCondition(pcapi.CreatedCondition, "False Lost")
+			r := h.vm().Status.Revert
+			equal(t, "revert", []any{pcapi.VMRevertFailed, "", "VM s1 was deleted in the cloud before the end of the revert was known"}, []any{r.Phase, r.Operation, r.Message})
+			equal(t, "it has an end", true, r.EndedTime != nil)
+			h.edit(revertTo(""))
+			h.mustReconcile()
+			equal(t, "revert", (*pcapi.VMRevertStatus)(nil), h.vm().Status.Revert)
+		})
+	}
+}
+
+// Only the operation is read, since nothing may be sent.
+func TestRevertOfVMThatIsOnlyObservedSinceIsFollowed(t *testing.T) {
+	observed := func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly }
+	t.Run("it has an operation", func(t *testing.T) {
+		h := newReverting(t, cloud.NewCapabilities(append([]cloud.Capability{cloud.Operations}, revertUnkeyed...)...))
+		h.cloud.SetOperating(true)
+		h.mustReconcile()
+		h.wantCalls("revert snap1")
+		h.edit(observed)
+		h.reconcileFor(2)
+		h.wantCondition(pcapi.ReadyCondition, "False Progressing", "is being reverted")
+		h.cloud.SetOperating(false)
+		h.cloud.FinishOperations()
+		h.reconcileFor(30)
+		h.wantRevert(pcapi.VMRevertSucceeded, 1)
+	})
+	t.Run("its answer was lost", func(t *testing.T) {
+		h := newReverting(t, withReverts)
+		h.cloud.Fail(cloudfake.RevertServer, errReset, false)
+		h.mustReconcile()
+		h.wantCalls("revert snap1")
+		h.edit(observed)
+		h.reconcileFor(30)
+		h.wantCalls()
+		equal(t, "open", false, h.vm().RevertOpen())
+		h.edit(func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyManaged })
+		h.reconcileFor(30)
+		h.wantRevert(pcapi.VMRevertSucceeded, 1)
+	})
+}
+
 func TestVMIsNotRevertedToVMSnapshotThatCannotBeUsed(t *testing.T) {
 	now := metav1.NewTime(startTime)
 	for name, tc := range map[string]struct {

@@ -161,6 +161,8 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	switch {
 	case observeOnly(vm) && obs.Claimed == "" && obs.labelled(): // its labels are removed with it
 		return k.Do(k.Steps.Claim).Then(k.Progress(server))
+	case observeOnly(vm) && vm.RevertOpen():
+		return k.planRevert(vm, obs)
 	case observeOnly(vm):
 		return k.End(k.Progress(server))
 	case obs.rival != nil:
@@ -169,7 +171,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	var p plan
 	change, revert := difference(vm, server), k.planRevert(vm, obs)
 	switch progress := cmp.Or(k.Progress(server), k.Kept(vm, obs)); {
-	case revertOpen(vm):
+	case vm.RevertOpen():
 		p.Steps = append(p.Steps, revert.Steps...)
 	case lacksLabels(vm, obs, server):
 		p.Steps, p.Outcome = append(p.Steps, k.stepConfirmImport(), k.stepLabel()), k.Adopted(vm, server)

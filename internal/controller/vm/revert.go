@@ -38,18 +38,11 @@ const (
 	maxRevertMessage = 1024
 )
 
-// revertOpen reports whether a revert may have been sent whose end is not known. One without
-// an operation is given up when spec.currentSnapshotName names another VMSnapshot or none.
-func revertOpen(vm *pcapi.VM) bool {
-	r := vm.Status.Revert
-	return r != nil && r.Phase == pcapi.VMRevertRequested && (r.Operation != "" || r.SnapshotName == vm.Spec.CurrentSnapshotName)
-}
-
 // revertWanted reports whether spec.currentSnapshotName asks for a revert that was not
 // requested yet. One that ended is not repeated, also if the VMSnapshot is created anew.
 func revertWanted(vm *pcapi.VM) bool {
 	r, name := vm.Status.Revert, vm.Spec.CurrentSnapshotName
-	return name != "" && !revertOpen(vm) && (r == nil || r.SnapshotName != name)
+	return name != "" && !vm.RevertOpen() && (r == nil || r.SnapshotName != name)
 }
 
 // observeRevert reads the VMSnapshot that the VM is to be reverted to.
@@ -100,9 +93,9 @@ func (k *kind) planRevert(vm *pcapi.VM, obs *observation) plan {
 	r, caps := vm.Status.Revert, obs.Capabilities()
 	const sends = reconciler.NeedsCloud | reconciler.NeedsBrakeOff | reconciler.Mutates
 	switch {
-	case revertOpen(vm) && r.Operation != "":
+	case vm.RevertOpen() && r.Operation != "":
 		return k.Do(k.Step(stepAwaitRevert, reconciler.NeedsCloud, k.awaitRevert))
-	case revertOpen(vm):
+	case vm.RevertOpen():
 		return k.Do(k.Step(stepRevert, sends, k.revertAgain))
 	case r != nil && r.Phase == pcapi.VMRevertFailed && r.SnapshotName == vm.Spec.CurrentSnapshotName:
 		return k.End(reconciler.Stalled(pcapi.RevertFailedReason, 0, fmt.Errorf(
@@ -242,8 +235,7 @@ func (k *kind) awaitRevert(ctx context.Context, vm *pcapi.VM, obs *observation) 
 
 func (k *kind) revertFailed(ctx context.Context, vm *pcapi.VM, obs *observation, cause *cloud.Error) error {
 	r := vm.Status.Revert
-	endRevert(r, pcapi.VMRevertFailed, obs.Now)
-	r.Message = names.Bounded(maxRevertMessage, cloud.PublicMessage(cause))
+	endRevert(r, pcapi.VMRevertFailed, cloud.PublicMessage(cause), obs.Now)
 	log.FromContext(ctx).Info("the VM was not reverted", "server", obs.Resource.ID, "snapshot", r.SnapshotName, "error", r.Message)
 	return reconciler.Wait(revertLook, pcapi.ProgressingReason, "the revert of VM %s to VMSnapshot %q failed", obs.Resource.ID, r.SnapshotName)
 }
@@ -251,7 +243,7 @@ func (k *kind) revertFailed(ctx context.Context, vm *pcapi.VM, obs *observation,
 // reverted records the end of a revert. The next reconcile brings the server in line with the spec.
 func (k *kind) reverted(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) error {
 	r := vm.Status.Revert
-	endRevert(r, pcapi.VMRevertSucceeded, obs.Now)
+	endRevert(r, pcapi.VMRevertSucceeded, "", obs.Now)
 	k.Backoff.Forget(vm.UID)
 	k.Remember(vm, obs, server, false)
 	log.FromContext(ctx).Info("reverted the VM", "server", server.ID, "snapshot", r.SnapshotName)
@@ -259,13 +251,18 @@ func (k *kind) reverted(ctx context.Context, vm *pcapi.VM, obs *observation, ser
 	return reconciler.Wait(revertLook, pcapi.ProgressingReason, "VM %s was reverted and is being brought in line with the spec", server.ID)
 }
 
-func endRevert(r *pcapi.VMRevertStatus, phase pcapi.VMRevertPhase, now time.Time) {
+func endRevert(r *pcapi.VMRevertStatus, phase pcapi.VMRevertPhase, message string, now time.Time) {
 	r.Phase, r.Operation, r.EndedTime = phase, "", new(reconciler.StatusTime(now))
+	r.Message = names.Bounded(maxRevertMessage, message)
 }
 
-// reportRevert removes a revert that is over, or given up, once the spec names no VMSnapshot.
-func reportRevert(vm *pcapi.VM) {
-	if vm.Spec.CurrentSnapshotName == "" && !revertOpen(vm) {
+// reportRevert ends a revert whose server is gone, and removes one that is over, or given up, once the spec names no
+// VMSnapshot.
+func reportRevert(vm *pcapi.VM, obs *observation) {
+	if r := vm.Status.Revert; obs.Gone && r != nil && r.Phase == pcapi.VMRevertRequested {
+		endRevert(r, pcapi.VMRevertFailed, fmt.Sprintf("VM %s was deleted in the cloud before the end of the revert was known", vm.Status.VMID), obs.Now)
+	}
+	if vm.Spec.CurrentSnapshotName == "" && !vm.RevertOpen() {
 		vm.Status.Revert = nil
 	}
 }

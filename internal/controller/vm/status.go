@@ -37,7 +37,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 		vm.Status.ShutdownRequestedTime = nil
 	}
 	reportStop(vm, obs)
-	reportRevert(vm)
+	reportRevert(vm, obs)
 	reportOperation(vm, obs)
 	k.reportName(vm, obs)
 	vm.Status.State = state(vm, obs, outcome)

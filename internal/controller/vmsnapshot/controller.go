@@ -108,25 +108,37 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		Complete(engine)
 }
 
-// serverChanged selects the events after which a VM has a server, has none or has another
-// one, or after which its server may be changed.
+// serverChanged selects the events of VMs after which a VMSnapshot may be created, is lost or can be deleted.
 var serverChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*pcapi.VM), e.ObjectNew.(*pcapi.VM)
-		return before.Status.VMID != after.Status.VMID || before.Spec.ManagementPolicy != after.Spec.ManagementPolicy || isReady(before) != isReady(after) || reverting(before) != reverting(after)
+		return serverOf(before) != serverOf(after)
 	},
 	GenericFunc: func(event.GenericEvent) bool { return false },
 }
 
-// reverting returns the UID of the VMSnapshot that a VM is being reverted to, empty for none.
-func reverting(vm *pcapi.VM) types.UID {
-	if r := vm.Status.Revert; r != nil && r.Phase == pcapi.VMRevertRequested && vm.DeletionTimestamp.IsZero() {
-		return r.SnapshotUID
-	}
-	return ""
+// server is what a VMSnapshot depends on of the server of its VM.
+type server struct {
+	id           string
+	policy       pcapi.ManagementPolicy
+	ready, lost  bool
+	reverting    types.UID
+	beingDeleted bool
 }
 
-func isReady(vm *pcapi.VM) bool {
-	return meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition)
+func serverOf(vm *pcapi.VM) server {
+	return server{
+		id: vm.Status.VMID, policy: vm.Spec.ManagementPolicy, beingDeleted: !vm.DeletionTimestamp.IsZero(),
+		ready: meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition), lost: vm.Status.State == pcapi.VMStateLost,
+		reverting: reverting(vm),
+	}
+}
+
+// reverting returns the UID of the VMSnapshot that a VM is being reverted to, empty for none.
+func reverting(vm *pcapi.VM) types.UID {
+	if vm.RevertOpen() && vm.DeletionTimestamp.IsZero() {
+		return vm.Status.Revert.SnapshotUID
+	}
+	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -551,25 +552,69 @@ func TestSnapshotOfVMThatIsOnlyObservedSinceIsDeleted(t *testing.T) {
 }
 
 func TestDeletionWaitsUntilTheVMIsReverted(t *testing.T) {
-	h := newHarness(t, withKeys, snapshot(), vm())
-	h.reconcileFor(time.Minute)
-	set := func(phase pcapi.VMRevertPhase) {
-		t.Helper()
-		var changed pcapi.VM
-		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(vm()), &changed); err != nil {
-			t.Fatalf("Get: %v", err)
-		}
-		changed.Status.Revert = &pcapi.VMRevertStatus{Phase: phase, SnapshotUID: snapshot().UID}
-		if err := h.client.Status().Update(t.Context(), &changed); err != nil {
-			t.Fatalf("Update: %v", err)
+	requested := pcapi.VMRevertStatus{Phase: pcapi.VMRevertRequested, SnapshotName: snapshot().Name, SnapshotUID: snapshot().UID}
+	for name, end := range map[string]func(*pcapi.VM){
+		"it succeeds":                          func(vm *pcapi.VM) { vm.Status.Revert.Phase = pcapi.VMRevertSucceeded },
+		"it fails, as when the server is gone": func(vm *pcapi.VM) { vm.Status.Revert.Phase = pcapi.VMRevertFailed },
+		"another VMSnapshot is named":          func(vm *pcapi.VM) { vm.Spec.CurrentSnapshotName = "another" },
+		"the VM is only observed":              func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, withKeys, snapshot(), vm())
+			h.reconcileFor(time.Minute)
+			change := func(change func(*pcapi.VM)) {
+				t.Helper()
+				var changed pcapi.VM
+				if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(vm()), &changed); err != nil {
+					t.Fatalf("Get: %v", err)
+				}
+				change(&changed)
+				status := changed.Status
+				if err := h.client.Update(t.Context(), &changed); err != nil {
+					t.Fatalf("Update: %v", err)
+				}
+				changed.Status = status
+				if err := h.client.Status().Update(t.Context(), &changed); err != nil {
+					t.Fatalf("Update of the status: %v", err)
+				}
+			}
+			change(func(vm *pcapi.VM) {
+				vm.Spec.CurrentSnapshotName, vm.Status.Revert = snapshot().Name, requested.DeepCopy()
+			})
+			h.delete(snapshot())
+			h.reconcileFor(time.Minute)
+			h.wantSnapshots("snap1")
+			h.wantCondition(pcapi.DeletingCondition, "True Requested", "is being reverted to this snapshot")
+			change(end)
+			h.reconcileFor(time.Minute)
+			h.wantGone()
+		})
+	}
+}
+
+func TestVMEnqueuesItsVMSnapshotsWhenItsServerChanges(t *testing.T) {
+	reverting := vm()
+	reverting.Spec.CurrentSnapshotName = "s"
+	reverting.Status.Revert = &pcapi.VMRevertStatus{Phase: pcapi.VMRevertRequested, SnapshotName: "s", SnapshotUID: "uid-s"}
+	for name, end := range map[string]func(*pcapi.VM){
+		"the server is lost":  func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateLost },
+		"the VM has another":  func(vm *pcapi.VM) { vm.Status.VMID = "s9" },
+		"it is only observed": func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly },
+		"the VM is Ready": func(vm *pcapi.VM) {
+			vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue}}
+		},
+		"the revert ends":         func(vm *pcapi.VM) { vm.Status.Revert.Phase = pcapi.VMRevertFailed },
+		"the revert is given up":  func(vm *pcapi.VM) { vm.Spec.CurrentSnapshotName = "" },
+		"the VM is deleted":       func(vm *pcapi.VM) { vm.DeletionTimestamp = new(metav1.Now()) },
+		"another revert is begun": func(vm *pcapi.VM) { vm.Status.Revert.SnapshotUID = "uid-t" },
+	} {
+		after := reverting.DeepCopy()
+		end(after)
+		if !serverChanged.Update(event.UpdateEvent{ObjectOld: reverting, ObjectNew: after}) {
+			t.Errorf("%s: no VMSnapshot is enqueued", name)
 		}
 	}
-	set(pcapi.VMRevertRequested)
-	h.delete(snapshot())
-	h.reconcileFor(time.Minute)
-	h.wantSnapshots("snap1")
-	h.wantCondition(pcapi.DeletingCondition, "True Requested", "is being reverted to this snapshot")
-	set(pcapi.VMRevertSucceeded)
-	h.reconcileFor(time.Minute)
-	h.wantGone()
+	if serverChanged.Update(event.UpdateEvent{ObjectOld: reverting, ObjectNew: reverting.DeepCopy()}) {
+		t.Error("an event without a change enqueues VMSnapshots")
+	}
 }
