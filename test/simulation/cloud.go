@@ -166,6 +166,9 @@ func (c *cloudClient) DeleteSnapshot(ctx context.Context, serverID, id string) e
 }
 
 func (c *cloudClient) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
+	if req.Again && !c.process.world.profile.capabilities.Has(cloud.Idempotency) {
+		return c.model.RevertServer(ctx, req) // as the clients do, which send nothing
+	}
 	return through(ctx, c, "revert "+req.ServerID, true, func(ctx context.Context) (cloud.Result, error) {
 		c.process.world.checkApproved(req.ServerID, is(pcapi.PlannedRevert))
 		return c.model.RevertServer(ctx, req)

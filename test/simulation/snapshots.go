@@ -165,6 +165,9 @@ func (w *world) checkSnapshotsConverged() {
 func (w *world) checkSnapshot(s *pcapi.VMSnapshot, count int) {
 	vm := w.snapshottedVM()
 	served := vm != nil && vm.Status.VMID != "" && w.cloud.HasServer(vm.Status.VMID) && (s.Status.VMID == "" || s.Status.VMID == vm.Status.VMID)
+	if s.Status.SnapshotID != "" { // a snapshot stays when its VM was removed without its server
+		served = w.cloud.HasServer(s.Status.VMID)
+	}
 	gone := s.Status.SnapshotID != "" && (w.deletedByHand[s.Status.SnapshotID] || !served)
 	ready := meta.IsStatusConditionTrue(s.Status.Conditions, pcapi.ReadyCondition)
 	switch reason := readyReason(s); {
