@@ -60,7 +60,7 @@ func (w *world) converge() {
 	writes, changes := w.api.version, w.changes
 	w.drain(quiet)
 	w.checked[atRest]++
-	if written, changed := w.api.version-writes, w.changes-changes; max(written, changed) > w.refusedDeletions() {
+	if written, changed := w.api.version-writes, w.changes-changes; max(written, changed) > w.refusedChanges() {
 		w.violate(atRest, "%d writes and %d changes of the cloud in %s", w.api.version-writes, w.changes-changes, quiet)
 	}
 	if len(w.violations) == 0 {
@@ -78,15 +78,18 @@ func (w *world) waitsForUser() bool {
 	})
 }
 
-// refusedDeletions returns how many Networks the cloud does not delete because a server is attached that belongs to no VM: the
-// finalizer of its VM was removed while no process ran. Each deletion is sent again, at most once while the world is at rest,
-// until a person detaches the server.
-func (w *world) refusedDeletions() (n int) {
+// refusedChanges returns how many changes the cloud refuses until a person acts, and that are sent again, at most once while the
+// world is at rest: deletions of Networks to which a server is attached that belongs to no VM, since the finalizer of its VM
+// was removed while no process ran; and reverts whose answer was lost and whose snapshot somebody deleted.
+func (w *world) refusedChanges() (n int) {
 	for _, o := range w.api.all(networkKind) {
 		ready := meta.FindStatusCondition(o.(reconciler.Object).GetConditions(), pcapi.ReadyCondition)
 		if o.GetDeletionTimestamp() != nil && ready != nil && ready.Reason == pcapi.BlockedReason && strings.Contains(ready.Message, "detach in the cloud") {
 			n++
 		}
+	}
+	if vm := w.snapshottedVM(); vm != nil && readyReason(vm) == pcapi.OutcomeUnknownReason && w.revertUnknown(vm) {
+		n++
 	}
 	return n
 }

@@ -187,7 +187,14 @@ func (w *world) unreverted(vm *pcapi.VM) bool {
 		s := w.snapshot()
 		return s == nil || s.DeletionTimestamp != nil || !meta.IsStatusConditionTrue(s.Status.Conditions, pcapi.ReadyCondition)
 	case pcapi.OutcomeUnknownReason:
-		return vm.Status.Revert != nil && !w.profile.capabilities.Has(cloud.Idempotency)
+		return w.revertUnknown(vm)
 	}
 	return false
+}
+
+// revertUnknown reports whether a person has to find out whether a VM was reverted: the answer was lost, and a repetition
+// with its key is not possible, or is refused because the snapshot is gone.
+func (w *world) revertUnknown(vm *pcapi.VM) bool {
+	r := vm.Status.Revert
+	return r != nil && (!w.profile.capabilities.Has(cloud.Idempotency) || w.deletedByHand[r.SnapshotID])
 }
