@@ -16,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
@@ -354,6 +355,23 @@ func (w *world) close() {
 			p.CloseClientConnections()
 			p.Close()
 		}
+	}
+	w.removeClouds()
+}
+
+// removeClouds removes the Clouds, which are cluster-scoped: those of all earlier runs would slow every manager and every
+// create of a VM, since the policy that adds claims is evaluated for each Cloud.
+func (w *world) removeClouds() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var clouds pcapi.CloudList
+	if err := w.env.client.List(ctx, &clouds, client.MatchingLabels{worldLabel: w.name}); err != nil {
+		return // what stays costs time, and no run reads it
+	}
+	for i := range clouds.Items {
+		c := &clouds.Items[i]
+		_ = w.env.client.Patch(ctx, c, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+		_ = w.env.client.Delete(ctx, c)
 	}
 }
 
