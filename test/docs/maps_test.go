@@ -39,6 +39,23 @@ func TestFileMapNamesTheFoldersOfTheTree(t *testing.T) {
 	}
 }
 
+func TestFileMapNamesEachFolderOfTests(t *testing.T) {
+	_, line, found := strings.Cut(read(t, "README.md"), "\ntest/ ")
+	if !found {
+		t.Fatal("README.md: the file map has no line test/")
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	entries, err := os.ReadDir(filepath.Join(root, "test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name() + "/"; entry.IsDir() && !regexp.MustCompile(`\b`+name).MatchString(line) {
+			t.Errorf("README.md: the line test/ of the file map does not name %s", name)
+		}
+	}
+}
+
 func TestOnlyTheREADMEHasAFileMap(t *testing.T) {
 	for _, page := range pages(t) {
 		if page == "README.md" {
