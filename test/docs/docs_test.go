@@ -9,6 +9,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -286,6 +287,12 @@ func flags(t *testing.T) []string {
 // metricNames are those of the operator's own metrics.
 func metricNames(t *testing.T) []string {
 	t.Helper()
+	return slices.Sorted(maps.Keys(metricLabels(t)))
+}
+
+// metricLabels are the labels of each of the operator's own metrics.
+func metricLabels(t *testing.T) map[string][]string {
+	t.Helper()
 	registry := prometheus.NewRegistry()
 	transport.NewMetrics(registry)
 	probe.NewMetrics(registry)
@@ -299,18 +306,27 @@ func metricNames(t *testing.T) []string {
 			all.Describe(described)
 		}
 	}()
-	var names []string
+	labels := map[string][]string{}
+	metric := regexp.MustCompile(`(?s)fqName: "(privatecloud_\w+)".*constLabels: \{(.*?)\}, variableLabels: \{(.*?)\}`)
+	constant := regexp.MustCompile(`(\w+)="`)
 	for desc := range described {
-		name := regexp.MustCompile(`fqName: "(privatecloud_\w+)"`).FindStringSubmatch(desc.String())
-		if len(name) > 1 && !slices.Contains(names, name[1]) {
-			names = append(names, name[1])
+		match := metric.FindStringSubmatch(desc.String())
+		if match == nil {
+			continue
 		}
+		found := strings.FieldsFunc(match[3], func(r rune) bool { return r == ',' })
+		for _, label := range constant.FindAllStringSubmatch(match[2], -1) {
+			found = append(found, label[1])
+		}
+		found = append(found, labels[match[1]]...)
+		slices.Sort(found)
+		labels[match[1]] = slices.Compact(found)
 	}
 	const least = 9
-	if len(names) < least {
-		t.Fatalf("found only %v", names)
+	if len(labels) < least {
+		t.Fatalf("found only %v", labels)
 	}
-	return names
+	return labels
 }
 
 func parse(t *testing.T, path string) *ast.File {
