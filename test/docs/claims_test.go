@@ -44,6 +44,15 @@ func TestEveryClaimNamesATest(t *testing.T) {
 	}
 }
 
+func TestEachActorIsTriedWithATest(t *testing.T) {
+	for _, row := range rows(t, security, "actor", "can", "is trusted with", "tried with") {
+		tried := row[len(row)-1]
+		if !evidence.MatchString(tried) && !strings.HasPrefix(tried, "not tried, because ") {
+			t.Errorf("%s: no test tries what a %s can do", security, row[0])
+		}
+	}
+}
+
 func isRule(row string) bool { return strings.HasPrefix(row, "|--") }
 
 func TestClaimsNameTestsThatExist(t *testing.T) {
