@@ -144,7 +144,7 @@ func TestTransportErrorTextsAreStable(t *testing.T) {
 				for range 100 {
 					_, _ = conn.Write(make([]byte, 1<<16))
 				}
-			}, cloud.Unavailable, "connection broken",
+			}, cloud.Unreadable, "the headers of the answer are larger than 64 KiB",
 		},
 		"a body cut short": {
 			write("HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"), cloud.Unreadable, "the answer was cut short",

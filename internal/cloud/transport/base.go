@@ -21,13 +21,19 @@ type base struct {
 	requests *http.Transport
 	// polls has no timeout for the headers of an answer.
 	polls *http.Transport
+	proof proof
 }
 
 func (b *base) RoundTrip(req *http.Request) (*http.Response, error) {
+	to := b.requests
 	if callOf(req.Context()).LongPoll {
-		return b.polls.RoundTrip(req)
+		to = b.polls
 	}
-	return b.requests.RoundTrip(req)
+	resp, err := to.RoundTrip(req)
+	if err == nil {
+		b.proof.answered.Store(true)
+	}
+	return resp, err
 }
 
 // CloseIdleConnections closes the connections that carry no request now.
@@ -37,10 +43,11 @@ func (b *base) CloseIdleConnections() {
 }
 
 func newBase(cfg Config, limits Limits, roots *x509.CertPool) *base {
-	requests := newRequestBase(cfg, limits, roots)
-	polls := requests.Clone()
-	polls.ResponseHeaderTimeout = 0
-	return &base{requests: requests, polls: polls}
+	b := &base{requests: newRequestBase(cfg, limits, roots)}
+	b.requests.TLSClientConfig.GetClientCertificate = b.proof.certificate
+	b.polls = b.requests.Clone()
+	b.polls.ResponseHeaderTimeout = 0
+	return b
 }
 
 func newRequestBase(cfg Config, limits Limits, roots *x509.CertPool) *http.Transport {

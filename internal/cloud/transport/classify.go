@@ -62,19 +62,26 @@ func (t *Transport) timedOut() *cloud.Error {
 // classifyExchange is about a connection that broke after it was made.
 func (t *Transport) classifyExchange(err error) *cloud.Error {
 	netErr, isNet := errors.AsType[net.Error](err)
+	text := err.Error()
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer is larger than " + size(tooLarge.Limit)}
 	}
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer was cut short", Err: io.ErrUnexpectedEOF}
+	case (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) && t.wantsProof():
+		return &cloud.Error{Kind: cloud.Unavailable, Detail: "connection reset: " + wantsProof, Err: syscall.ECONNRESET}
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return &cloud.Error{Kind: cloud.Unavailable, Detail: "connection reset", Err: syscall.ECONNRESET}
+	case strings.Contains(text, "TLS handshake timeout"):
+		return &cloud.Error{Kind: cloud.Unavailable, Detail: fmt.Sprintf("no TLS handshake within %s", dialTimeout)}
 	case isNet && netErr.Timeout():
 		return t.timedOut()
 	case errors.Is(err, io.EOF):
 		return &cloud.Error{Kind: cloud.Unavailable, Detail: "connection closed without an answer", Err: io.EOF}
-	case strings.Contains(err.Error(), "malformed HTTP"):
+	case strings.Contains(text, "response headers exceeded"), strings.Contains(text, "response header list larger"):
+		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the headers of the answer are larger than " + size(maxHeader)}
+	case strings.Contains(text, "malformed HTTP"):
 		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer is not HTTP: check the port of the Cloud's endpoint"}
 	default:
 		return &cloud.Error{Kind: cloud.Unavailable, Detail: "connection broken"}
@@ -99,13 +106,7 @@ func (t *Transport) notConnected(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "dial" || op.Op == "proxyconnect") {
 		return notDialed(op, err)
 	}
-	if _, plain := errors.AsType[tls.RecordHeaderError](err); plain || errors.Is(err, http.ErrSchemeMismatch) {
-		return "the endpoint does not speak TLS: check whether the Cloud's endpoint begins with http://"
-	}
-	if _, ok := errors.AsType[tls.AlertError](err); ok {
-		return "the cloud refused the TLS handshake"
-	}
-	return ""
+	return t.notAgreed(err)
 }
 
 func notDialed(op *net.OpError, err error) string {

@@ -60,7 +60,8 @@ func TestClassify(t *testing.T) {
 			http.ErrSchemeMismatch,
 			unavailable("the endpoint does not speak TLS: check whether the Cloud's endpoint begins with http://", nil),
 		},
-		"TLS alert": {tls.AlertError(40), unavailable("the cloud refused the TLS handshake", nil)},
+		"TLS alert":            {tls.AlertError(80), unavailable("the cloud refused the TLS handshake (internal error)", nil)},
+		"no handshake in time": {handshakeTimeout{}, unavailable("no TLS handshake within 10s", nil)},
 		"unknown authority": {
 			&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
 			untrusted("certificate signed by unknown authority: put the cloud's CA under ca.crt in the Secret"),
@@ -111,6 +112,13 @@ func TestClassify(t *testing.T) {
 		}
 	}
 }
+
+// handshakeTimeout is what net/http returns for a handshake that takes too long.
+type handshakeTimeout struct{}
+
+func (handshakeTimeout) Error() string   { return "net/http: TLS handshake timeout" }
+func (handshakeTimeout) Timeout() bool   { return true }
+func (handshakeTimeout) Temporary() bool { return true }
 
 func TestClassifyReturnsCopyOfRefusal(t *testing.T) {
 	t.Parallel()

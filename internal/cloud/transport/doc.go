@@ -31,6 +31,7 @@
 // Backends make their errors with:
 //
 //	classify.go     why a request failed, as a cloud.Error
+//	handshake.go    why there is no TLS connection
 //	redact.go       texts without secrets
 //	encodings.go    the encodings in which redact.go looks for them
 //	text.go         texts on one line and of bounded length
