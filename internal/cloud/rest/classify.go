@@ -54,7 +54,7 @@ func (c *Client) classify(call *call, got *answer, token string) *cloud.Error {
 	e.Detail = c.describe(e.Kind, got)
 	switch reason := c.reasonOf(problem, got.header, token, call.id); {
 	case reason == "":
-	case e.Kind == cloud.Unauthorized, e.Kind == cloud.NotFoundUnproven:
+	case e.Kind == cloud.Unauthorized, e.Kind == cloud.NotFoundUnproven, got.status == http.StatusPaymentRequired:
 		e.Detail += " (" + reason + ")"
 	default:
 		e.Detail = reason
@@ -195,6 +195,12 @@ func (c *Client) describe(kind cloud.Kind, got *answer) string {
 		return fmt.Sprintf("the answer %d without the code notFound (%s) may not be the cloud's own: a complete listing decides", got.status, kindOfBody(got))
 	case missing(got.status) && kind == cloud.Unreadable:
 		return fmt.Sprintf("an answer that is not the cloud's own (%d, %s): check the path of the Cloud's endpoint and the proxies in front of the cloud", got.status, kindOfBody(got))
+	case got.status == http.StatusPartialContent && !got.html():
+		return "the cloud answered " + status + ": a part of an answer is not used, since what it lacks would look deleted; check the proxies and caches in front of the cloud"
+	case got.status < 300 && !got.html():
+		return fmt.Sprintf("the cloud answered %s, which is no answer to this call (%s)", status, kindOfBody(got))
+	case got.status == http.StatusPaymentRequired:
+		return "the cloud answered " + status + ": it refuses until its provider is paid or grants more"
 	case kind == cloud.Unreadable:
 		return fmt.Sprintf("an answer that is not the cloud's own: %s, %s", status, kindOfBody(got))
 	default:

@@ -19,7 +19,7 @@ const maxDetail = 256
 const maxRedacted = 4 * maxDetail
 
 // wireProblem is RFC 9457 with a code. Other types of a field leave the field
-// empty: the status still says what happened.
+// empty: the status still says what happened. Detail is also the reason of bodies with other members.
 type wireProblem struct {
 	Title  string
 	Detail string
@@ -50,34 +50,76 @@ func (a *answer) document() []byte {
 	return body
 }
 
+// maxNested bounds how deep a reason is looked for in objects.
+const maxNested = 3
+
 // problemIn reads a problem from JSON whose syntax was checked.
 func problemIn(body []byte) wireProblem {
-	var p wireProblem
-	fields(body, func(name, value []byte) {
-		text := ""
-		if isText(value) {
-			text = unquote(value)
-		}
-		switch string(name) {
-		case "error":
-			p.said += problemIn(value).said
-			fallthrough
-		case "title", "detail", "code", "type", "message", "reason":
-			p.said += transport.Truncate(text, maxDetail) + "\n"
-		}
-		switch string(name) {
-		case "title":
-			p.Title = text
-		case "detail":
-			p.Detail = text
-		case "code":
-			p.Code = text
-		}
-	})
+	p := nestedProblem(body, maxNested)
 	if !wordPattern.MatchString(p.Code) {
 		p.Code = ""
 	}
 	return p
+}
+
+// nestedProblem reads a problem. Clouds that do not use RFC 9457 have the reason in other
+// members, which take the place of an absent detail. The code is only read from code.
+func nestedProblem(body []byte, depth int) wireProblem {
+	var p wireProblem
+	if body = trim(body); depth == 0 || len(body) == 0 {
+		return p
+	}
+	if isText(body) {
+		text := unquote(body)
+		return wireProblem{Detail: text, said: transport.Truncate(text, maxDetail) + "\n"}
+	}
+	reasons, members := map[string]string{}, 0
+	var last []byte
+	fields(body, func(name, value []byte) {
+		members++
+		last = value
+		switch string(name) {
+		case "title", "detail", "code", "type", "message", "reason", "error", "error_description":
+			nested := nestedProblem(value, depth-1)
+			p.said += nested.said
+			reasons[string(name)] = nested.reason()
+		case "errors":
+			reasons["errors"] = firstReason(value, depth-1)
+		}
+		if string(name) == "code" && isText(value) {
+			p.Code = unquote(value)
+		}
+	})
+	if members == 1 && len(reasons) == 0 && !isText(last) {
+		nested := nestedProblem(last, depth-1) // such as badRequest of OpenStack
+		p.said += nested.said
+		reasons["detail"] = nested.reason()
+	}
+	p.Title = reasons["title"]
+	for _, name := range []string{"detail", "message", "error_description", "error", "errors"} {
+		if p.Detail = reasons[name]; p.Detail != "" {
+			break
+		}
+	}
+	return p
+}
+
+// firstReason returns the reason of the first of several problems.
+func firstReason(list []byte, depth int) (reason string) {
+	values(list, func(value []byte) {
+		if reason == "" {
+			reason = nestedProblem(value, depth).reason()
+		}
+	})
+	return reason
+}
+
+// reason returns the text that says why, empty if there is none.
+func (p wireProblem) reason() string {
+	if strings.TrimSpace(p.Detail) != "" {
+		return p.Detail
+	}
+	return p.Title
 }
 
 // timePattern is RFC 3339 or close to it. Times in a reason would make each error
@@ -87,11 +129,7 @@ var timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(
 // reasonOf returns the cloud's reason in a form for errors: one line, bounded, without
 // secrets, request ids, times and the host of the endpoint.
 func (c *Client) reasonOf(p wireProblem, header http.Header, token, requestID string) string {
-	text := p.Detail
-	if text == "" {
-		text = p.Title
-	}
-	text = c.redactor.Redact(transport.Truncate(transport.Printable(text), maxRedacted), token)
+	text := c.redactor.Redact(transport.Truncate(transport.Printable(p.reason()), maxRedacted), token)
 	if c.host != nil {
 		text = c.host.ReplaceAllString(text, "…")
 	}
