@@ -2,7 +2,6 @@ package rest
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -27,11 +26,11 @@ func unreadable(call *call, detail string) *cloud.Error {
 // bounded when they are read, depth by encoding/json (10,000).
 func document(call *call, got *answer) ([]byte, *cloud.Error) {
 	if !got.json() {
-		return nil, unreadable(call, "the answer is not JSON but "+kindOfBody(got))
+		return nil, unreadable(call, got.notJSON(got.body[:min(len(got.body), maxStart)], kindOfBody(got)).Error())
 	}
 	body := bytes.TrimPrefix(got.body, byteOrderMark)
-	if !json.Valid(body) {
-		return nil, unreadable(call, errInvalid.Error())
+	if err := got.checkJSON(body); err != nil {
+		return nil, unreadable(call, err.Error())
 	}
 	return body, nil
 }

@@ -76,12 +76,12 @@ func TestDecodePageReadsBothProfiles(t *testing.T) {
 func TestDecodePageRefusesUnusableListings(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ body, want string }{
-		"nothing":                      {``, "the answer is not valid JSON"},
+		"nothing":                      {``, "the answer is empty"},
 		"null":                         {`null`, "the answer holds no list of servers"},
 		"an object without a list":     {`{"items":[]}`, "the answer holds no list of servers"},
 		"a list that is null":          {`{"servers":null}`, "the answer holds no list of servers"},
 		"a text":                       {`"servers"`, "a value of the wrong type in the answer"},
-		"cut short":                    {`[{"id":"i-1","name":"web"}`, "the answer is not valid JSON"},
+		"cut short":                    {`[{"id":"i-1","name":"web"}`, "the answer is not valid JSON: it ends too early"},
 		"data after the value":         {`[] []`, "the answer is not valid JSON"},
 		"a server without an id":       {`[{"id":"a","name":"b"},{"name":"web"}]`, "server 2 of the page: it has no id"},
 		"a server without a name":      {`[{"id":"i-1"}]`, "server 1 of the page: it has no name"},
@@ -91,7 +91,7 @@ func TestDecodePageRefusesUnusableListings(t *testing.T) {
 		"two lists":                    {`{"servers":[],"servers":[]}`, "the answer holds two lists of servers"},
 		"a list that is an object":     {`{"servers":{}}`, `field "servers" of the answer has the wrong type`},
 		"an endless marker":            {`{"servers":[],"next":"` + strings.Repeat("m", 5000) + `"}`, "the marker of the next page is longer than 4096 bytes"},
-		"an object that is cut short":  {`{"servers":[]`, "the answer is not valid JSON"},
+		"an object that is cut short":  {`{"servers":[]`, "the answer is not valid JSON: it ends too early"},
 		"an endless server":            {`[{"id":"a","name":"b","x":"` + strings.Repeat("x", 300<<10) + `"}]`, "a value in the answer is larger than 256 KiB"},
 		"a deep field beside the list": {`{"x":` + strings.Repeat("[", 1<<20), "the answer is not valid JSON"},
 		"an id that is a path":         {`[{"id":"..","name":"web"}]`, "server 1 of the page: its id is a path"},
@@ -104,7 +104,7 @@ func TestDecodePageRefusesUnusableListings(t *testing.T) {
 		"an id that is an object":      {`[{"id":{},"name":"web"}]`, "server 1 of the page: its id is neither a string nor an integer"},
 		"a name that is a number":      {`[{"id":"a","name":7}]`, "server 1 of the page: its name is not a string"},
 		"a marker that is a list":      {`{"servers":[],"next":[]}`, `field "next" of the answer has the wrong type`},
-		"a deep nesting":               {strings.Repeat("[", 1<<20), "the answer is not valid JSON"},
+		"a deep nesting":               {strings.Repeat("[", 1<<20), `the answer is not valid JSON: at byte 10001, near "` + strings.Repeat("[", 39) + `…"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,9 +161,9 @@ func TestMediaTypeDecidesOnlyWhatIsHTML(t *testing.T) {
 func TestAnswerThatIsNotJSONNamesItsType(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ media, body, want string }{
-		"text":           {"text/plain", "default backend - 404", "the answer is not JSON but text/plain"},
-		"a number":       {"text/plain", "404 page not found", "the answer is not JSON but text/plain"},
-		"no type":        {"", "hello", "the answer is not JSON but without a content type"},
+		"text":           {"text/plain", "default backend - 404", `the answer is not JSON but text/plain, beginning with "default backend - 404"`},
+		"a number":       {"text/plain", "404 page not found", `the answer is not JSON but text/plain, beginning with "404 page not found"`},
+		"no type":        {"", "hello", `the answer is not JSON but without a content type, beginning with "hello"`},
 		"nothing at all": {"", "", "the answer is not JSON but empty"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,7 @@
 //	interfaces.go      network interfaces of servers
 //	disks.go           disks of servers
 //	json.go            objects and arrays whose names are compared exactly
+//	syntax.go          why a body is not JSON
 //	ignored.go         fields of answers that make no sense
 //	escape.go          names and ids as path segments
 //

@@ -27,6 +27,10 @@ type answer struct {
 	repeated bool
 	// token is the one that the request had, which must not be quoted.
 	token string
+	// scrub removes secrets and what differs between calls from a text of the answer; nil for none.
+	scrub func(string) string
+	// secret is set when the answer may have a secret that scrub does not know.
+	secret bool
 	// target is the host that a redirect points to, without secrets, else empty.
 	target string
 }
@@ -104,7 +108,8 @@ func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *
 	}
 	raw := resp.RawResponse
 	defer func() { _ = raw.Body.Close() }()
-	got := &answer{status: raw.StatusCode, header: raw.Header, repeated: sent() > 1, token: token}
+	got := &answer{status: raw.StatusCode, header: raw.Header, repeated: sent() > 1, token: token, secret: call.about == aboutSession}
+	got.scrub = func(text string) string { return c.scrubbed(text, got.header, token, call.id) }
 	if location, err := raw.Location(); err == nil {
 		got.target = c.redactor.Redact(transport.Truncate(transport.Printable(location.Host), maxRedacted), token)
 	}

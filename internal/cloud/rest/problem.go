@@ -129,7 +129,12 @@ var timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(
 // reasonOf returns the cloud's reason in a form for errors: one line, bounded, without
 // secrets, request ids, times and the host of the endpoint.
 func (c *Client) reasonOf(p wireProblem, header http.Header, token, requestID string) string {
-	text := c.redactor.Redact(transport.Truncate(transport.Printable(p.reason()), maxRedacted), token)
+	return c.scrubbed(p.reason(), header, token, requestID)
+}
+
+// scrubbed returns a text of the cloud in the form of reasonOf.
+func (c *Client) scrubbed(text string, header http.Header, token, requestID string) string {
+	text = c.redactor.Redact(transport.Truncate(transport.Printable(text), maxRedacted), token)
 	if c.host != nil {
 		text = c.host.ReplaceAllString(text, "…")
 	}

@@ -53,6 +53,8 @@ type stream struct {
 	skipped int
 	// started is set when the answer began as JSON of a list does.
 	started bool
+	// start is how the answer begins, after its byte order mark.
+	start []byte
 }
 
 func newStream(body io.Reader) *stream {
@@ -63,6 +65,8 @@ func newStream(body io.Reader) *stream {
 		n, _ := buffered.Discard(len(start))
 		s.offset = int64(n)
 	}
+	start, _ := buffered.Peek(min(buffered.Buffered(), maxStart))
+	s.start = bytes.Clone(start)
 	// As in encoding/json, the last of several fields with a name counts, and what is not
 	// UTF-8 is replaced.
 	s.dec = jsontext.NewDecoder(buffered, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
@@ -138,6 +142,7 @@ type unusable string
 func (u unusable) Error() string { return string(u) }
 
 const (
+	errEmpty     unusable = "the answer is empty"
 	errInvalid   unusable = "the answer is not valid JSON"
 	errWrongType unusable = "a value of the wrong type in the answer"
 )
@@ -157,7 +162,7 @@ type list struct {
 // read reads a listing and reports whether it is an object.
 func (l *list) read(call *call, got *answer, in *stream) (object bool, failed *cloud.Error) {
 	if got.html() {
-		return false, unreadable(call, "the answer is not JSON but "+kindOfMedia(got))
+		return false, unreadable(call, got.notJSON(nil, kindOfMedia(got)).Error())
 	}
 	object, err := l.decode(in)
 	if err == nil {
@@ -174,11 +179,11 @@ func (l *list) read(call *call, got *answer, in *stream) (object bool, failed *c
 	text, ok := errors.AsType[unusable](err)
 	switch {
 	case !in.started && !got.jsonType():
-		text = unusable("the answer is not JSON but " + kindOfStream(got, err))
+		text = got.notJSON(in.start, kindOfStream(got, err))
 	case errors.Is(err, errTooLarge):
 		text = unusable(errTooLarge.Error())
 	case !ok:
-		text = errInvalid
+		text = in.invalid(got, err)
 	}
 	return object, unreadable(call, string(text))
 }

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -65,6 +67,9 @@ func (t *Transport) classifyExchange(err error) *cloud.Error {
 	text := err.Error()
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer is larger than " + size(tooLarge.Limit)}
+	}
+	if corrupt, _ := errors.AsType[flate.CorruptInputError](err); corrupt != 0 || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
+		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer is not valid gzip, though its header Content-Encoding says that it is"}
 	}
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"compress/flate"
+	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -89,6 +91,8 @@ func TestClassify(t *testing.T) {
 		},
 		"body too large":             {&http.MaxBytesError{Limit: 1 << 20}, unreadable("the answer is larger than 1 MiB", nil)},
 		"error body too large":       {&http.MaxBytesError{Limit: MaxErrorBody}, unreadable("the answer is larger than 64 KiB", nil)},
+		"no gzip":                    {gzip.ErrHeader, unreadable("the answer is not valid gzip, though its header Content-Encoding says that it is", nil)},
+		"broken gzip":                {flate.CorruptInputError(7), unreadable("the answer is not valid gzip, though its header Content-Encoding says that it is", nil)},
 		"cut short":                  {io.ErrUnexpectedEOF, unreadable("the answer was cut short", io.ErrUnexpectedEOF)},
 		"reset":                      {read(os.NewSyscallError("read", syscall.ECONNRESET)), unavailable("connection reset", syscall.ECONNRESET)},
 		"broken pipe":                {read(syscall.EPIPE), unavailable("connection reset", syscall.ECONNRESET)},
