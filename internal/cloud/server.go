@@ -58,7 +58,8 @@ type Server struct {
 	Labels map[string]string
 	State  State
 	// Fault is why the server is in StateError, for users, of bounded length. It has nothing of
-	// the platform, and nothing that differs between tries. Empty where the cloud does not say.
+	// the platform, and nothing that differs between tries. In StateUnknown it is the cloud's word
+	// for the state. Empty where the cloud does not say.
 	Fault string
 	// CPU is the number of cores.
 	CPU int

@@ -56,7 +56,8 @@ type Identity struct {
 	ID, Name string
 	// State is cloud.StateActive for resources that have no states.
 	State cloud.State
-	// Fault is why it is in cloud.StateError, for users; empty where the cloud does not say.
+	// Fault is why it is in cloud.StateError, or the cloud's word for cloud.StateUnknown, for users; empty
+	// where the cloud does not say.
 	Fault string
 	// CreatedAt is when the cloud created it; zero where the cloud does not say.
 	CreatedAt time.Time

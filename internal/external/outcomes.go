@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -238,7 +239,11 @@ func (l *Lifecycle[T, R, S]) Progress(r R) error {
 			Kind: cloud.Failed, Op: fmt.Sprintf("the cloud reports %s %s in error", l.Noun, identity.ID), Detail: cmp.Or(identity.Fault, "look there for the cause"),
 		}))
 	case cloud.StateUnknown:
-		return reconciler.Stalled(pcapi.UnknownStateReason, RecheckRefused, fmt.Errorf("the cloud reports %s %s in a state that this operator does not know", l.Noun, identity.ID))
+		op := fmt.Sprintf("the cloud reports %s %s in a state that this operator does not know", l.Noun, identity.ID)
+		if identity.Fault == "" {
+			return reconciler.Stalled(pcapi.UnknownStateReason, RecheckRefused, errors.New(op))
+		}
+		return reconciler.Stalled(pcapi.UnknownStateReason, RecheckRefused, cloud.Public(&cloud.Error{Kind: cloud.Failed, Op: op, Detail: strconv.Quote(identity.Fault)}))
 	default:
 		return nil
 	}

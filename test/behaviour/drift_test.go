@@ -139,7 +139,7 @@ var serverDrift = cases{
 
 	"the server is in error: the VM stalls until it recovers": stalledBy(mockcloud.StateError, "ServerError", "look there for the cause"),
 	"the server is in an unknown state: the VM stalls until it recovers": stalledBy(
-		mockcloud.State("HIBERNATED"), "UnknownState", "in a state that this operator does not know"),
+		mockcloud.State("HIBERNATED"), "UnknownState", `in a state that this operator does not know: "HIBERNATED"`),
 }
 
 func TestEditVM(t *testing.T) { editCases.run(t) }

@@ -113,8 +113,8 @@ func TestResizeOfSomebodyElseIsNotConfirmed(t *testing.T) {
 	s := newStub(t)
 	c := s.client()
 	s.on("GET"+aboutSome, oneServer(`"status": "VERIFY_RESIZE"`, large))
-	if got, err := c.GetServer(t.Context(), someID); err != nil || got.State != cloud.StateUnknown {
-		t.Errorf("%+v, %v, want an unknown state", got, err)
+	if got, err := c.GetServer(t.Context(), someID); err != nil || got.State != cloud.StateUnknown || got.Fault != "VERIFY_RESIZE" {
+		t.Errorf("%+v, %v, want an unknown state and its status", got, err)
 	}
 	if _, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(1)}); !cloud.Is(err, cloud.Busy) {
 		t.Errorf("UpdateServer: %v, want Busy", err)

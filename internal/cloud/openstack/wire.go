@@ -8,7 +8,11 @@ import (
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
+
+// maxStatus bounds the status that is shown of a server in an unknown state, in runes.
+const maxStatus = 32
 
 // server is a server in the JSON of the compute service.
 type server struct {
@@ -129,8 +133,11 @@ func (s *server) size() size {
 func (s *server) domain() cloud.Server {
 	size, state := s.size(), s.state()
 	fault := ""
-	if state == cloud.StateError {
+	switch state {
+	case cloud.StateError:
 		fault = s.Fault.Message
+	case cloud.StateUnknown:
+		fault = transport.Truncate(transport.Printable(s.Status), maxStatus)
 	}
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: state, Fault: fault, CPU: size.cpu, MemoryMiB: size.mib,

@@ -144,7 +144,7 @@ func marker(value []byte) (string, error) {
 // sizeOf estimates the memory that a server takes, in bytes.
 func sizeOf(s *cloud.Server) int {
 	const server, labels, label = 256, 320, 64
-	size := server + len(s.ID) + len(s.Name) + len(s.Image.Name) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Zone) + len(s.Interfaces) + len(s.Disks)
+	size := server + len(s.ID) + len(s.Name) + len(s.Fault) + len(s.Image.Name) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Zone) + len(s.Interfaces) + len(s.Disks)
 	if len(s.Labels) > 0 {
 		size += labels
 	}
@@ -234,7 +234,7 @@ func (r *reader) optional(s *cloud.Server, field, value []byte) {
 	case "labels":
 		s.Labels = r.labels(value)
 	case "state":
-		s.State = r.state(value)
+		s.State, s.Fault = r.state(value)
 	case "cpu":
 		s.CPU = r.count("cpu", value)
 	case "memory":

@@ -49,7 +49,7 @@ func TestDecodePageReadsBothProfiles(t *testing.T) {
 		"extended: the last page": {`{"servers":[],"next":null}`, page{extended: true, ServerPage: cloud.ServerPage{Servers: []cloud.Server{}}}},
 		"values out of range count as absent": {
 			`[{"id":"i-1","name":"web","state":"HIBERNATING","cpu":-1,"memory":1e308,"cpuUtilization":101,"cpuUsageMHz":-1,"memoryUsageMB":0.5,"createdAt":"yesterday"}]`,
-			page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{{ID: "i-1", Name: "web", State: cloud.StateUnknown}}}},
+			page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{{ID: "i-1", Name: "web", State: cloud.StateUnknown, Fault: "HIBERNATING"}}}},
 		},
 		"nulls count as absent": {
 			`[{"id":"i-1","name":"web","state":null,"cpu":null,"labels":null,"cpuUtilization":null,"cpuUsageMHz":null,"createdAt":null,"host":null}]`,

@@ -50,9 +50,23 @@ func TestServerIsReadWithoutWhatCannotBeRead(t *testing.T) {
 		"a state that is a number: ignored":               {fields: `"state":1`, ignored: []string{"state: not a string"}},
 		"a state in lower case: read":                     {fields: `"state":"building"`, change: func(s *cloud.Server) { s.State = cloud.StateBuilding }},
 		"a state in mixed case: read":                     {fields: `"state":" Stopped"`, change: func(s *cloud.Server) { s.State = cloud.StateStopped }},
-		"a state that is not known: UNKNOWN":              {fields: `"state":"hibernating"`, change: func(s *cloud.Server) { s.State = cloud.StateUnknown }},
-		"an integer as the id of a network: its digits":   {fields: `"networkId":7`, change: func(s *cloud.Server) { s.NetworkID = "7" }},
-		"an object as the id of a network: ignored":       {fields: `"networkId":{"id":7}`, ignored: []string{"networkId: not an id"}},
+		"a state that is not known: UNKNOWN, and its word": {
+			fields: `"state":" Hibernating"`, change: func(s *cloud.Server) { s.State, s.Fault = cloud.StateUnknown, "Hibernating" },
+		},
+		"a state that is not known, with control characters: without them": {
+			fields: `"state":"a\u001bb\u202e\nc"`, change: func(s *cloud.Server) { s.State, s.Fault = cloud.StateUnknown, "ab c" },
+		},
+		"a long state: bounded": {
+			fields: `"state":"` + strings.Repeat("x", 5000) + `"`,
+			change: func(s *cloud.Server) { s.State, s.Fault = cloud.StateUnknown, strings.Repeat("x", 31)+"…" },
+		},
+		"a state after an unknown one: without the word": {fields: `"state":"odd","state":"ACTIVE"`},
+		"RUNNING: ACTIVE":  {fields: `"state":"RUNNING"`},
+		"running: ACTIVE":  {fields: `"state":"running"`},
+		"SHUTOFF: STOPPED": {fields: `"state":"shutoff"`, change: func(s *cloud.Server) { s.State = cloud.StateStopped }},
+		"BUILD: BUILDING":  {fields: `"state":"Build"`, change: func(s *cloud.Server) { s.State = cloud.StateBuilding }},
+		"an integer as the id of a network: its digits": {fields: `"networkId":7`, change: func(s *cloud.Server) { s.NetworkID = "7" }},
+		"an object as the id of a network: ignored":     {fields: `"networkId":{"id":7}`, ignored: []string{"networkId: not an id"}},
 		"further fields that differ in case alone: not read": {
 			fields: `"ID":"i-2","Name":"other","HOST":"h","State":"ERROR","Cpu":4,"LABELS":{"a":"b"},"createdat":"2026-01-02T03:04:05Z"`,
 		},

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // Bounds of what is kept of an answer, in characters. Those of names, hosts and ids
@@ -23,6 +24,7 @@ const (
 	maxLabelKey   = 317
 	maxLabelValue = 1024
 	maxNumber     = 64
+	maxState      = 32
 	maxShared     = 1024
 )
 
@@ -233,17 +235,24 @@ func (r *reader) time(field string, value []byte) time.Time {
 	return time.Time{}
 }
 
-// state reads a state in any case. None means ACTIVE.
-func (r *reader) state(value []byte) cloud.State {
+// state reads a state in any case, and the cloud's word for it if it is not known. None means ACTIVE.
+func (r *reader) state(value []byte) (state cloud.State, word string) {
 	switch {
 	case isNull(value):
-		return cloud.StateActive
+		return cloud.StateActive, ""
 	case !isText(value):
 		r.ignored.add("state", "not a string")
-		return cloud.StateActive
+		return cloud.StateActive, ""
 	}
-	return stateOf(unquoted(value))
+	text := unquoted(value)
+	if state = stateOf(text); state == cloud.StateUnknown {
+		word = r.share([]byte(transport.Truncate(transport.Printable(string(text)), maxState)))
+	}
+	return state, word
 }
+
+// synonyms are words of other APIs that mean one of states.
+var synonyms = map[string]cloud.State{"RUNNING": cloud.StateActive, "SHUTOFF": cloud.StateStopped, "BUILD": cloud.StateBuilding}
 
 var states = []cloud.State{cloud.StateBuilding, cloud.StateActive, cloud.StateStopped, cloud.StateSuspended, cloud.StateDeleting, cloud.StateError}
 
@@ -254,6 +263,11 @@ func stateOf(text []byte) cloud.State {
 	}
 	for _, s := range states {
 		if bytes.EqualFold(text, []byte(s)) {
+			return s
+		}
+	}
+	for word, s := range synonyms {
+		if bytes.EqualFold(text, []byte(word)) {
 			return s
 		}
 	}
