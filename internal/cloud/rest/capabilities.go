@@ -139,8 +139,10 @@ func adviseDeclaration(err *cloud.Error, got *answer) *cloud.Error {
 func decodeCapabilities(call *call, got *answer, into *ignored) ([]cloud.Capability, *cloud.Error) {
 	var names []cloud.Capability
 	found := false
+	servers := false
 	err := object(call, got, func(name, value []byte) {
 		if string(name) != "capabilities" {
+			servers = servers || string(name) == "servers" && len(value) > 0 && value[0] == '['
 			return
 		}
 		names = nil
@@ -153,13 +155,28 @@ func decodeCapabilities(call *call, got *answer, into *ignored) ([]cloud.Capabil
 			}
 		})
 	})
-	if err == nil && !found {
+	switch {
+	case found:
+	case servers || listsServers(got.document()):
+		err = unreadable(call, "GET /capabilities was answered with a list of servers, not with capabilities")
+	case err == nil:
 		err = unreadable(call, "the answer holds no list of capabilities")
+	case values(got.document(), func([]byte) {}):
+		err = unreadable(call, `GET /capabilities was answered with a bare list, not with an object that has the list "capabilities"`)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return cloud.NewCapabilities(names...), nil
+}
+
+// listsServers reports whether body is a list of objects with ids, as a core cloud lists servers.
+func listsServers(body []byte) bool {
+	found := false
+	values(body, func(value []byte) {
+		fields(value, func(name, _ []byte) { found = found || string(name) == "id" })
+	})
+	return found
 }
 
 // detectCore distinguishes a core cloud from an extended one that is unavailable. The

@@ -149,3 +149,25 @@ func TestDeclaredCapabilitiesOfCreateNeedNoCall(t *testing.T) {
 		t.Errorf("%v, sent %v; want the create alone", err, answers.sent())
 	}
 }
+
+// Some clouds answer every path with their servers.
+func TestAnswerThatHoldsNoCapabilitiesIsNamed(t *testing.T) {
+	t.Parallel()
+	const advice = "; if this cloud has no GET /capabilities, declare its capabilities in spec.rest.capabilities: [] is the core profile"
+	const servers = "GET /capabilities was answered with a list of servers, not with capabilities"
+	const list = `GET /capabilities was answered with a bare list, not with an object that has the list "capabilities"`
+	for name, test := range map[string]struct{ body, want string }{
+		"servers of a core cloud":      {`[{"id":"i-1","name":"web"}]`, servers},
+		"servers of an extended cloud": {`{"servers":[{"id":"i-1","name":"web"}]}`, servers},
+		"no servers":                   {`{"servers":[],"next":null}`, servers},
+		"an empty list":                {`[]`, list},
+		"a bare list of names":         {`["labels"]`, list},
+		"another object":               {`{"version":1}`, "the answer holds no list of capabilities"},
+		"an object of capabilities":    {`{"capabilities":{"labels":true}}`, "the answer holds no list of capabilities"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantText(t, verbs["capabilities"](t.Context(), serve(t, answering(reply{status: 200, body: test.body}))), "get capabilities: "+test.want+advice)
+		})
+	}
+}
