@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // listed are the names of GET /capabilities that this client knows.
@@ -98,6 +99,9 @@ func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
 	if err != nil {
 		return nil, adviseDeclaration(err, got)
 	}
+	if unknown := unknownCapabilities(got, &c.ignored); len(unknown) > 0 {
+		c.log.Info("ignoring capabilities that this version of the operator does not know", "names", unknown)
+	}
 	return c.stated.extended(names), nil
 }
 
@@ -168,6 +172,40 @@ func decodeCapabilities(call *call, got *answer, into *ignored) ([]cloud.Capabil
 		return nil, err
 	}
 	return cloud.NewCapabilities(names...), nil
+}
+
+// unknownCapabilities returns the names of the answer that this client does not know, at most
+// maxIgnored, for the log. Those that are almost known are also put into.
+func unknownCapabilities(got *answer, into *ignored) (names []string) {
+	fields(got.document(), func(field, value []byte) {
+		if string(field) != "capabilities" {
+			return
+		}
+		names = nil
+		values(value, func(value []byte) {
+			if !isText(value) || listed.Has(cloud.Capability(unquoted(value))) {
+				return
+			}
+			name := transport.Truncate(transport.Printable(unquote(value)), 64)
+			for _, known := range listed {
+				if plainCapability(name) == plainCapability(string(known)) {
+					into.add("capabilities", fmt.Sprintf("a name that is almost %s: names are compared exactly", known))
+				}
+			}
+			if got.scrub != nil {
+				name = got.scrub(name)
+			}
+			if len(names) < maxIgnored && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		})
+	})
+	return names
+}
+
+// plainCapability returns a name in lower case, without what some APIs put between words.
+func plainCapability(name string) string {
+	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
 }
 
 // listsServers reports whether body is a list of objects with ids, as a core cloud lists servers.

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -168,6 +170,43 @@ func TestAnswerThatHoldsNoCapabilitiesIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			wantText(t, verbs["capabilities"](t.Context(), serve(t, answering(reply{status: 200, body: test.body}))), "get capabilities: "+test.want+advice)
+		})
+	}
+}
+
+// A newer cloud may have more capabilities, so that they are no fault of it. One that is almost a known
+// name is a mistake.
+func TestUnknownCapabilitiesAreReported(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reported     string
+		ignored, log []string
+	}{
+		"known ones":         {`["labels","power"]`, nil, nil},
+		"an unknown one":     {`["labels","teleport","teleport"]`, nil, []string{`["teleport"]`}},
+		"in another case":    {`["Labels"]`, []string{"capabilities: a name that is almost labels: names are compared exactly"}, []string{`["Labels"]`}},
+		"with an underscore": {`["unique_names"]`, []string{"capabilities: a name that is almost uniqueNames: names are compared exactly"}, []string{`["unique_names"]`}},
+		"control characters": {`["tele\u001b\u202eport"]`, nil, []string{`["teleport"]`}},
+		"a long one":         {`["` + strings.Repeat("x", 1000) + `"]`, nil, []string{`["` + strings.Repeat("x", 63) + `…"]`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var lines []string
+			log := funcr.New(func(_, args string) {
+				if _, names, found := strings.Cut(args, `"names"=`); found {
+					lines = append(lines, names)
+				}
+			}, funcr.Options{})
+			c := serve(t, answering(reply{status: 200, body: `{"capabilities":` + test.reported + `}`}), func(cfg *Config) { cfg.Log = log })
+			if err := verbs["capabilities"](t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.ignored, c.Ignored(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("ignored (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.log, lines, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("logged (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
