@@ -23,8 +23,9 @@ func servingBytes(body []byte, header map[string]string) http.Handler {
 	})
 }
 
-// inUTF16 returns text in UTF-16, after a byte order mark if there is one.
-func inUTF16(text string, big, mark bool) []byte {
+// serverInUTF16 returns a server in UTF-16, after a byte order mark if there is one.
+func serverInUTF16(big, mark bool) []byte {
+	text := `{"id":"i-1","name":"web"}`
 	if mark {
 		text = "\uFEFF" + text
 	}
@@ -73,10 +74,10 @@ func TestBodyThatIsNotJSONIsNamed(t *testing.T) {
 			[]byte("\x0b\x02\x80abc"), map[string]string{"Content-Encoding": "br"},
 			`the answer has the content encoding "br", which was not asked for: have the cloud send it as it is, or with gzip`,
 		},
-		"UTF-16 with a mark, little": {inUTF16(server, false, true), nil, "the answer is in UTF-16 or UTF-32, not in UTF-8"},
-		"UTF-16 with a mark, big":    {inUTF16(server, true, true), nil, "the answer is in UTF-16, not in UTF-8"},
-		"UTF-16, little":             {inUTF16(server, false, false), nil, "the answer is in UTF-16 or UTF-32, not in UTF-8"},
-		"UTF-16, big":                {inUTF16(server, true, false), nil, "the answer is in UTF-16, not in UTF-8"},
+		"UTF-16 with a mark, little": {serverInUTF16(false, true), nil, "the answer is in UTF-16 or UTF-32, not in UTF-8"},
+		"UTF-16 with a mark, big":    {serverInUTF16(true, true), nil, "the answer is in UTF-16, not in UTF-8"},
+		"UTF-16, little":             {serverInUTF16(false, false), nil, "the answer is in UTF-16 or UTF-32, not in UTF-8"},
+		"UTF-16, big":                {serverInUTF16(true, false), nil, "the answer is in UTF-16, not in UTF-8"},
 		"NaN":                        {[]byte(`{"id":"i-1","name":"web","cpu":NaN}`), nil, `the answer is not valid JSON: at byte 32, near "NaN}"`},
 		"Infinity":                   {[]byte(`{"id":"i-1","name":"web","cpu":Infinity}`), nil, `the answer is not valid JSON: at byte 32, near "Infinity}"`},
 		"-Infinity":                  {[]byte(`{"id":"i-1","name":"web","cpu":-Infinity}`), nil, `the answer is not valid JSON: at byte 33, near "-Infinity}"`},

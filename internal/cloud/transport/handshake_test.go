@@ -52,18 +52,18 @@ func TestFailedHandshakeNamesItsCause(t *testing.T) {
 		cfg  *tls.Config
 		want string
 	}{
-		"TLS 1.1 at most": {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, wantVersion}, //nolint:gosec // what old clouds have
+		"TLS 1.1 at most": {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, wantVersion},
 		"a client certificate, TLS 1.3": {
 			&tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}, wantNoClientCertificate,
 		},
 		"a client certificate, TLS 1.2": {
-			&tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}, wantNoClientCertificate, //nolint:gosec // as above
+			&tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}, wantNoClientCertificate,
 		},
 		"no cipher in common": {
-			&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA}}, wantShared, //nolint:gosec // as above
+			&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_RC4_128_SHA}}, wantShared,
 		},
 		"an unknown name": {
-			&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { //nolint:gosec // as above
+			&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 				return nil, errors.New("no such host")
 			}},
 			"the cloud refused the TLS handshake (internal error)",
@@ -87,7 +87,7 @@ func TestFailedHandshakeNamesItsCause(t *testing.T) {
 // Some servers do not refuse a version with an alert, but select one that was not offered.
 func TestServerThatSelectsOldVersionIsNamed(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // ends with the test
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
