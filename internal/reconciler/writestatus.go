@@ -36,3 +36,15 @@ func WriteStatus[T Object](ctx context.Context, c client.Client, obj T, change f
 // StatusTime returns a time as a status stores it, in whole seconds. Whatever is written to a
 // status or compared with it has this form: else it differs from what is stored.
 func StatusTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
+
+// EndTime returns a time as StatusTime does, for the end of what began at begin: never before that, which may have
+// fractions of a second, or be of another clock.
+func EndTime(begin, t time.Time) metav1.Time {
+	end := StatusTime(t)
+	if end.Time.Before(begin) {
+		if end = StatusTime(begin); end.Time.Before(begin) {
+			end = metav1.NewTime(end.Add(time.Second))
+		}
+	}
+	return end
+}

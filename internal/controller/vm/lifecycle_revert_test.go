@@ -100,6 +100,16 @@ func TestVMIsRevertedOnceAndThenAsTheSpecSays(t *testing.T) {
 	h.wantRevert(pcapi.VMRevertSucceeded, 2)
 }
 
+func TestRevertOfLessThanASecondDoesNotEndBeforeItBegan(t *testing.T) {
+	h := newReverting(t, withReverts)
+	h.advance(300 * time.Millisecond)
+	h.mustReconcile()
+	h.wantRevert(pcapi.VMRevertSucceeded, 1)
+	if r := h.vm().Status.Revert; r.EndedTime.Time.Before(r.RequestedTime.Time) {
+		t.Errorf("the revert ended at %v, before it was requested at %v", r.EndedTime, r.RequestedTime)
+	}
+}
+
 func TestSuspendedVMIsResumedForItsRevertAndSuspendedAgain(t *testing.T) {
 	for name, caps := range map[string]cloud.Capabilities{
 		"keys": cloud.NewCapabilities(append(revertKeyed, withSuspend...)...), "no keys": cloud.NewCapabilities(append([]cloud.Capability{cloud.Suspend}, revertUnkeyed...)...),

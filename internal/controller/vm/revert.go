@@ -252,7 +252,7 @@ func (k *kind) reverted(ctx context.Context, vm *pcapi.VM, obs *observation, ser
 }
 
 func endRevert(r *pcapi.VMRevertStatus, phase pcapi.VMRevertPhase, message string, now time.Time) {
-	r.Phase, r.Operation, r.EndedTime = phase, "", new(reconciler.StatusTime(now))
+	r.Phase, r.Operation, r.EndedTime = phase, "", new(reconciler.EndTime(r.RequestedTime.Time, now))
 	r.Message = names.Bounded(maxRevertMessage, message)
 }
 
