@@ -56,11 +56,11 @@ func NewCommand(env *plugin.Env) *cobra.Command {
 		Use:   "drift",
 		Short: "List VMs and Networks that are not in the cloud as their specs say",
 		Long: `List VMs and Networks whose server or network is not as the spec says, as far as the status shows: what differs, since
-when, and why the operator has not corrected it. What cannot be compared is listed, too. A VM that is only observed or
-paused is compared as if it were not. The status of a paused object shows its server as it was before: what is changed
-in the cloud meanwhile is not seen.
+when, and why the operator has not corrected it. What is lost, because its server or network is gone from the cloud, and
+what cannot be compared is listed, too. A VM that is only observed or paused is compared as if it were not. The status
+of a paused object shows its server as it was before: what is changed in the cloud meanwhile is not seen.
 
-The exit code is 0 if nothing differs, 2 if something does, and 1 after an error.
+The exit code is 0 if nothing differs, 2 if something does or is lost, and 1 after an error.
 
 Rights: list of vms and networks in the namespace, or in the cluster with --all-namespaces. Get of Clouds, VMClasses
 and namespaces is used where it is allowed; a note says what is assumed without.`,
@@ -108,7 +108,11 @@ func find(ctx context.Context, reader client.Client, namespace string) (rows []R
 	rows = []Row{}
 	vms := vm.NewForecaster(reader, "", time.Now)
 	err = plugin.Each(ctx, reader, &pcapi.VMList{}, func(o *pcapi.VM) error {
-		if o.Status.VMID == "" || !o.DeletionTimestamp.IsZero() || o.Status.State == pcapi.VMStateLost {
+		if o.Status.VMID == "" || !o.DeletionTimestamp.IsZero() {
+			return nil
+		}
+		if row, lost := lostRow("VM", o); lost {
+			rows = append(rows, row)
 			return nil
 		}
 		managed := o.DeepCopy()
@@ -130,12 +134,29 @@ func find(ctx context.Context, reader client.Client, namespace string) (rows []R
 		if o.Status.NetworkID == "" || !o.DeletionTimestamp.IsZero() {
 			return nil
 		}
+		if row, lost := lostRow("Network", o); lost {
+			rows = append(rows, row)
+			return nil
+		}
 		forecast, err := networks.Forecast(ctx, o)
 		unreadable = cmp.Or(unreadable, forecast.Unreadable)
 		rows = appendRow(rows, "Network", o, forecast, "")
 		return err
 	}, client.InNamespace(namespace))
 	return rows, unreadable, err
+}
+
+// lostRow returns the row of an object whose server or network is gone from the cloud. lost is
+// false for others.
+func lostRow(kind string, o reconciler.Object) (row Row, lost bool) {
+	created := meta.FindStatusCondition(o.GetConditions(), pcapi.CreatedCondition)
+	if created == nil || created.Reason != pcapi.LostReason {
+		return Row{}, false
+	}
+	return Row{
+		Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), Differences: []string{pcapi.LostReason},
+		Since: created.LastTransitionTime.Time, Because: created.Message,
+	}, true
 }
 
 // appendRow appends the row of an object if something differs.

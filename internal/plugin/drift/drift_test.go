@@ -44,6 +44,42 @@ func notReady(reason, message string) func(*pcapi.VM) {
 	}
 }
 
+// lost are the conditions of an object whose server or network, at an id, was deleted in the cloud.
+func lost(id string) []metav1.Condition {
+	message := id + " is gone from the cloud and not by this operator; it is not created again: delete this object, and create another"
+	return []metav1.Condition{
+		{Type: pcapi.CreatedCondition, Status: metav1.ConditionFalse, Reason: pcapi.LostReason, Message: message},
+		{Type: pcapi.ReadyCondition, Status: metav1.ConditionFalse, Reason: pcapi.LostReason, Message: message},
+	}
+}
+
+func lostVM(vm *pcapi.VM) {
+	vm.Status.State, vm.Status.Conditions = pcapi.VMStateLost, lost("VM "+vm.Status.VMID)
+}
+
+func TestDriftListsWhatIsLost(t *testing.T) {
+	c := plugintest.NewClient(t,
+		&pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Status: pcapi.CloudStatus{
+			Capabilities: []string{"networks", "power", "resize"},
+			Conditions:   []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: pcapi.ConnectedReason}},
+		}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+		vm("in-sync"),
+		vm("lost", lostVM),
+		vm("lost-and-observed", lostVM, observeOnly),
+		vm("lost-and-paused", lostVM, paused),
+		&pcapi.Network{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "lost", UID: "u"}, Spec: pcapi.NetworkSpec{CIDR: "10.0.0.0/24"},
+			Status: pcapi.NetworkStatus{NetworkID: "n-1", Cloud: "east", CIDR: "10.0.0.0/24", Conditions: lost("network n-1")},
+		},
+	)
+	result := plugintest.Setup{Client: c}.Run(t.Context(), "drift")
+	plugintest.Golden(t, "lost", []plugintest.Result{result})
+	if result.Code != 2 {
+		t.Errorf("the exit code is %d, want 2", result.Code)
+	}
+}
+
 func TestDrift(t *testing.T) {
 	east := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Status: pcapi.CloudStatus{
 		Capabilities: []string{"disks", "idempotency", "labels", "power", "resize", "suspend"},
