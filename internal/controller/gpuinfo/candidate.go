@@ -43,8 +43,12 @@ func (n node) key() string {
 
 // server returns the id of the node's server, as a cloud provider of this scheme or an administrator has set it:
 // vsphere://ID, openstack:///ID, openstack://REGION/ID or privatecloud:///ID. It is empty for all other nodes.
-func (n node) server() (scheme, id string) {
-	scheme, path, _ := strings.Cut(n.providerID, "://")
+func (n node) server() (scheme, id string) { return ServerOf(n.providerID) }
+
+// ServerOf returns the scheme and the id of the server in the providerID of a Node; both are empty if it is none of the
+// schemes whose ids a Cloud may have.
+func ServerOf(providerID string) (scheme, id string) {
+	scheme, path, _ := strings.Cut(providerID, "://")
 	if !slices.Contains([]string{"vsphere", "openstack", "privatecloud"}, scheme) {
 		return "", ""
 	}

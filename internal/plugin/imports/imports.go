@@ -4,6 +4,7 @@
 //	imports.go    the command
 //	manifest.go   the manifest of a server, or why there is none (pure)
 //	names.go      names of objects made from names of servers (pure)
+//	nodes.go      the Nodes of the cluster, whose servers are left out (pure)
 //	policy.go     what the Cloud allows, and what is to be set (pure)
 //	target.go     the namespace that the manifests are for
 package imports
@@ -30,6 +31,7 @@ type options struct {
 	match          string
 	deletionPolicy string
 	output         string
+	nodes          bool
 }
 
 // NewCommand returns the command "import".
@@ -45,14 +47,17 @@ stays so, and with the deletionPolicy Orphan a server stays if its object is del
 
 Servers that objects have, import or claim are left out, as are orphans (see the command orphans), servers
 of other clusters, those that are being created or deleted or have failed, and those whose name is not allowed
-in spec.vmname. What is left out is listed on stderr, with the reason.
+in spec.vmname. So are those of the Nodes of this cluster, unless --include-nodes is set: those with the id in
+spec.providerID of a Node or with its system UUID, or with its name if its providerID names no other server.
+What is left out is listed on stderr, with the reason.
 
 The Cloud must allow imports (spec.imports). If it does not allow these, stderr says what has to be set, and
 -o importable prints a patch for it that lists them.
 
 Rights: ` + operator.Rights + `
 Also list vms in the namespace, and, to find out what the Cloud allows and which Cloud is the
-default of the namespace, get clouds and namespaces; without these two, cloudRef is always written.`,
+default of the namespace, get clouds and namespaces; without these two, cloudRef is always written.
+To leave out the servers of Nodes, list nodes; a note says that these may be among the manifests without.`,
 		Example: `  kubectl privatecloud import --cloud production --match '^web-' -n team-a > vms.yaml
   kubectl privatecloud import --cloud production -n team-a -o importable > allow.yaml
   kubectl patch cloud production --type=merge --patch-file allow.yaml`,
@@ -64,6 +69,7 @@ default of the namespace, get clouds and namespaces; without these two, cloudRef
 	cmd.Flags().StringVar(&o.match, "match", "", "a regular expression: only servers whose name matches; by default all")
 	cmd.Flags().StringVar(&o.deletionPolicy, "deletion-policy", string(pcapi.DeletionPolicyOrphan), "spec.deletionPolicy of the VMs: Orphan, or Delete to delete a server with its object")
 	cmd.Flags().StringVarP(&o.output, "output", "o", formatYAML, "yaml, json for one List, or importable for a patch of the Cloud that allows the imports")
+	cmd.Flags().BoolVar(&o.nodes, "include-nodes", false, "also the servers of the Nodes of this cluster")
 	cobra.CheckErr(cmd.MarkFlagRequired("cloud"))
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("cloud", env.CompleteClouds))
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{formatYAML, formatJSON, formatImportable}, cobra.ShellCompDirectiveNoFileComp)))
@@ -91,7 +97,7 @@ func (o *options) run(ctx context.Context, env *plugin.Env) error {
 	if err != nil {
 		return err
 	}
-	to, err := targetOf(ctx, env, o.cloud)
+	to, err := targetOf(ctx, env, o.cloud, !o.nodes)
 	if err != nil {
 		return err
 	}
@@ -134,6 +140,12 @@ func report(to io.Writer, p *planner, head wire.Servers, omitted int) {
 	}
 	if head.Counts.OtherClusters > 0 {
 		fmt.Fprintf(to, "%d servers of other clusters are not among them: release them there first\n", head.Counts.OtherClusters)
+	}
+	if p.ofNodes > 0 {
+		fmt.Fprintf(to, "%d servers of Nodes of this cluster are not among them, since changes of their VMs would stop or delete Nodes: --include-nodes includes them\n", p.ofNodes)
+	}
+	if p.target.nodesUnknown {
+		fmt.Fprint(to, "Servers of the Nodes of this cluster may be among them, since you may not list nodes: look for them before you apply the manifests\n")
 	}
 	fmt.Fprint(to, p.target.advice(p.planned, p.unlisted))
 	if omitted > 0 {

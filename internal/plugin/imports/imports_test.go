@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -111,6 +112,59 @@ func TestPlan(t *testing.T) {
 				t.Error("the default Cloud of the namespace is named")
 			}
 		})
+	}
+}
+
+func TestServersOfNodesAreLeftOut(t *testing.T) {
+	t.Parallel()
+	node := func(name, providerID, uuid string) *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: providerID},
+			Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: uuid}},
+		}
+	}
+	for _, tc := range []struct {
+		name   string
+		node   *corev1.Node
+		server wire.Server
+		why    string
+	}{
+		{"the id in the providerID", node("n1", "openstack:///A1", ""), wire.Server{ID: "a1", Name: "web"}, "Node n1, whose providerID has its id"},
+		{"the id after a region", node("n1", "openstack://east/a1", ""), wire.Server{ID: "a1", Name: "web"}, "Node n1, whose providerID has its id"},
+		{"the system UUID", node("n1", "aws:///eu/i-1", "A1"), wire.Server{ID: "a1", Name: "web"}, "Node n1, whose system UUID is its id"},
+		{"the name, in any case", node("n1", "", ""), wire.Server{ID: "a1", Name: "N1"}, "Node n1, which has its name"},
+		{"the name in a vCenter, whose providerIDs have another UUID", node("n1", "vsphere://b", "b"), wire.Server{ID: "a1", Name: "n1"}, "Node n1, which has its name"},
+		{"the name of a Node whose server is another one", node("n1", "privatecloud:///b", ""), wire.Server{ID: "a1", Name: "n1"}, ""},
+		{"another server", node("n1", "", "b"), wire.Server{ID: "a1", Name: "web"}, ""},
+		{"a Node without an id, a server without a name", node("n1", "openstack:///", ""), wire.Server{ID: "", Name: "web"}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			p := planner{target: target{namespace: "dev", names: names{}}}
+			p.target.nodes.add(tc.node)
+			_, why := p.plan(tc.server)
+			if (tc.why == "") != (why == "") || !strings.Contains(why, tc.why) || p.ofNodes != p.leftOut {
+				t.Errorf("%q, %d servers of Nodes, want %q", why, p.ofNodes, tc.why)
+			}
+		})
+	}
+}
+
+func TestReportSaysHowManyServersOfNodesAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		planner planner
+		want    string
+	}{
+		{"left out", planner{ofNodes: 2, leftOut: 2}, "2 servers of Nodes of this cluster are not among them"},
+		{"not known", planner{target: target{nodesUnknown: true}}, "since you may not list nodes"},
+	} {
+		var out bytes.Buffer
+		report(&out, &tc.planner, wire.Servers{Cloud: "home"}, 0)
+		if !strings.Contains(out.String(), tc.want) {
+			t.Errorf("%s: %q, want %q", tc.name, out.String(), tc.want)
+		}
 	}
 }
 

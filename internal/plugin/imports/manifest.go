@@ -53,8 +53,8 @@ type planner struct {
 	target         target
 	deletionPolicy pcapi.DeletionPolicy
 	// planned and leftOut count servers; unlisted are those of planned that the Cloud does
-	// not allow to import yet.
-	planned, leftOut, unlisted int
+	// not allow to import yet, and ofNodes those of leftOut that are servers of Nodes.
+	planned, leftOut, unlisted, ofNodes int
 }
 
 // plan returns the manifest of a server, or why there is none.
@@ -65,6 +65,10 @@ func (p *planner) plan(server wire.Server) (manifest, string) {
 	}
 	if of := p.target.policy.taken(p.target.namespace, server.ID); why == "" && of != "" {
 		why = fmt.Sprintf("spec.importable of the Cloud gives it to namespace %s: import it there, or remove the entry", of)
+	}
+	if node := p.target.nodes.of(server); node != "" {
+		why = node
+		p.ofNodes++
 	}
 	if why != "" {
 		p.leftOut++

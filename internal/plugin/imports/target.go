@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +26,10 @@ type target struct {
 	denied bool
 	// names are those of the VMs of the namespace.
 	names names
+	// nodes are those of the cluster whose servers are left out, and nodesUnknown is that
+	// they may not be listed.
+	nodes        nodes
+	nodesUnknown bool
 }
 
 func (t *target) allows(id string) bool { return t.policy.allows(t.namespace, id) }
@@ -38,8 +43,8 @@ func (t *target) advice(planned, unlisted int) string {
 	return text
 }
 
-// targetOf reads what the manifests depend on. What the user may not read is not known.
-func targetOf(ctx context.Context, env *plugin.Env, cloudName string) (target, error) {
+// targetOf reads what the manifests depend on, with the Nodes if withNodes. What the user may not read is not known.
+func targetOf(ctx context.Context, env *plugin.Env, cloudName string, withNodes bool) (target, error) {
 	t := target{cloud: cloudName, policy: cloudPolicy{name: cloudName}, names: names{}}
 	var err error
 	if t.namespace, err = env.Namespace(); err != nil {
@@ -60,6 +65,15 @@ func targetOf(ctx context.Context, env *plugin.Env, cloudName string) (target, e
 	}
 	if err := t.readNamespace(ctx, c, &of); err != nil {
 		return t, err
+	}
+	if withNodes {
+		err := plugin.Each(ctx, c, &corev1.NodeList{}, func(n *corev1.Node) error {
+			t.nodes.add(n)
+			return nil
+		})
+		if t.nodesUnknown = apierrors.IsForbidden(err); err != nil && !t.nodesUnknown {
+			return t, err
+		}
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(pcapi.GroupVersion.WithKind("VMList"))
