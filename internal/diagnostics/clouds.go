@@ -1,6 +1,8 @@
 package diagnostics
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -13,6 +15,9 @@ import (
 	"github.com/privatecloud/operator/internal/diagnostics/wire"
 	"github.com/privatecloud/operator/internal/inventory"
 )
+
+// maxMissing bounds the VMs that are named of those whose servers a listing lacks.
+const maxMissing = 10
 
 // inventoryOf returns the inventory of the Cloud that a request names. It refuses the
 // request and reports false if the Cloud is not this manager's.
@@ -65,6 +70,14 @@ func (h *handler) cloud(w http.ResponseWriter, r *http.Request) {
 	if snap := view.Snapshot; snap != nil {
 		c.Listing = &wire.Listing{Begun: snap.Begun.UTC(), DurationSeconds: snap.Took.Seconds(), Servers: snap.Len()}
 	}
+	if view.Braked && view.Snapshot != nil {
+		missing, err := h.missing(r.Context(), name, view)
+		if err != nil {
+			refuse(w, http.StatusInternalServerError, wire.Unavailable, "the objects cannot be read now: try again")
+			return
+		}
+		c.Missing = &missing
+	}
 	if reporter, ok := view.Client.(cloud.LoadReporter); ok {
 		c.Limiter = limiterOf(reporter.Load())
 	}
@@ -76,6 +89,32 @@ func (h *handler) cloud(w http.ResponseWriter, r *http.Request) {
 		c.Workers = append(c.Workers, workers)
 	}
 	answer(w, c)
+}
+
+// missing returns the VMs whose servers the last listing had to show, and lacks.
+func (h *handler) missing(ctx context.Context, name string, view inventory.View) (wire.Missing, error) {
+	m := wire.Missing{VMs: []wire.MissingVM{}}
+	var vms pcapi.VMList
+	if err := h.Cache.List(ctx, &vms, client.UnsafeDisableDeepCopy); err != nil {
+		return m, fmt.Errorf("list VMs: %w", err)
+	}
+	for i := range vms.Items {
+		vm := &vms.Items[i]
+		expected := vm.DeletionTimestamp.IsZero() && vm.Status.State != pcapi.VMStateLost && vm.Spec.ManagementPolicy != pcapi.ManagementPolicyObserveOnly
+		if !expected || vm.Status.Cloud != name || vm.Status.VMID == "" || view.Snapshot.Has(vm.Status.VMID) {
+			continue
+		}
+		if at := vm.Status.CreatedTime; at != nil && view.Snapshot.Begun.Before(view.Settings.ShownFrom(at.Time)) {
+			continue
+		}
+		m.VMs = append(m.VMs, wire.MissingVM{Namespace: vm.Namespace, Name: vm.Name, ID: vm.Status.VMID})
+	}
+	slices.SortFunc(m.VMs, func(a, b wire.MissingVM) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	m.Count = len(m.VMs)
+	m.VMs = m.VMs[:min(m.Count, maxMissing)]
+	return m, nil
 }
 
 func limiterOf(load cloud.Load) *wire.Limiter {

@@ -110,6 +110,55 @@ func TestCloudsAreThoseOfTheManager(t *testing.T) {
 	}
 }
 
+func TestMissingVMsAreListedWhileTheBrakeIsOn(t *testing.T) {
+	t.Parallel()
+	long := metav1.NewTime(time.Now().Add(-time.Hour))
+	vm := func(namespace, name string, change ...func(*pcapi.VM)) client.Object {
+		return testkit.VM(namespace, name, func(v *pcapi.VM) {
+			v.Status.VMID, v.Status.Cloud, v.Status.CreatedTime = "id-"+name, "home", &long
+			for _, apply := range change {
+				apply(v)
+			}
+		})
+	}
+	objects := []client.Object{
+		vm("dev", "listed"),
+		vm("dev", "lost", func(v *pcapi.VM) { v.Status.State = pcapi.VMStateLost }),
+		vm("dev", "observed", func(v *pcapi.VM) { v.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly }),
+		vm("dev", "elsewhere", func(v *pcapi.VM) { v.Status.Cloud = "west" }),
+		vm("dev", "pending", func(v *pcapi.VM) { v.Status.VMID = "" }),
+		vm("dev", "going", func(v *pcapi.VM) {
+			v.DeletionTimestamp, v.Finalizers = &long, []string{pcapi.VMFinalizer}
+		}),
+		vm("dev", "new", func(v *pcapi.VM) { v.Status.CreatedTime = new(metav1.Now()) }),
+		vm("prod", "a"),
+	}
+	want := []wire.MissingVM{}
+	for i := range 11 {
+		name := fmt.Sprintf("m%02d", i)
+		objects = append(objects, vm("dev", name))
+		if i < 10 {
+			want = append(want, wire.MissingVM{Namespace: "dev", Name: name, ID: "id-" + name})
+		}
+	}
+	braked := true
+	prepare := func(home *inventory.Inventory) {
+		home.Configure(inventory.Settings{PollInterval: time.Second, SettleTime: time.Minute})
+		home.Brake(braked)
+		publish(t, home, []cloud.Server{{ID: "id-listed", Name: "listed", State: cloud.StateActive}})
+	}
+	var got wire.Cloud
+	ask(t, handlerWith(t, nil, prepare, objects...), http.MethodGet, "localhost", wire.CloudsPath+"home", &got)
+	if diff := cmp.Diff(&wire.Missing{Count: 12, VMs: want}, got.Missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+	braked, got = false, wire.Cloud{}
+	ask(t, handlerWith(t, nil, prepare, objects...), http.MethodGet, "localhost", wire.CloudsPath+"home", &got)
+	if got.Missing != nil {
+		t.Errorf("the brake is off: %+v, want none", got.Missing)
+	}
+}
+
 func TestServers(t *testing.T) {
 	t.Parallel()
 	labels := func(cluster, uid string) map[string]string {
@@ -197,6 +246,16 @@ func TestServeEndsWithTheManager(t *testing.T) {
 // home has been listed if there are servers.
 func handlerOf(t *testing.T, servers []cloud.Server, leading func() bool, objects ...client.Object) http.Handler {
 	t.Helper()
+	return handlerWith(t, leading, func(home *inventory.Inventory) {
+		if servers != nil {
+			publish(t, home, servers)
+		}
+	}, objects...)
+}
+
+// handlerWith is handlerOf with the inventory of the Cloud home as prepare leaves it.
+func handlerWith(t *testing.T, leading func() bool, prepare func(home *inventory.Inventory), objects ...client.Object) http.Handler {
+	t.Helper()
 	scheme, err := testkit.Scheme()
 	if err != nil {
 		t.Fatal(err)
@@ -220,9 +279,7 @@ func handlerOf(t *testing.T, servers []cloud.Server, leading func() bool, object
 		t.Fatal(err)
 	}
 	directory := inventory.New(time.Now, cluster)
-	if servers != nil {
-		publish(t, directory.Cloud("home"), servers)
-	}
+	prepare(directory.Cloud("home"))
 	return diagnostics.NewHandler(diagnostics.Options{
 		Version: "v1", Cluster: cluster, Scope: scope, Cache: builder.Build(), Directory: directory, Metrics: prometheus.NewRegistry(), Leading: leading,
 	})

@@ -63,10 +63,28 @@ type Cloud struct {
 	// LastPoll is when the servers were last listed, or the listing was tried.
 	LastPoll *time.Time `json:"lastPoll,omitempty"`
 	Listing  *Listing   `json:"listing,omitempty"`
-	// Braked is whether the brake is on.
+	// Braked is whether the brake is on, and Missing are then the VMs whose servers the last
+	// complete listing lacks.
 	Braked  bool      `json:"braked"`
+	Missing *Missing  `json:"missing,omitempty"`
 	Limiter *Limiter  `json:"limiter,omitempty"`
 	Workers []Workers `json:"workers,omitempty"`
+}
+
+// Missing are VMs whose servers a listing lacks.
+type Missing struct {
+	// Count is how many there are.
+	Count int `json:"count"`
+	// VMs are the first of them, sorted by namespace and name.
+	VMs []MissingVM `json:"vms"`
+}
+
+// MissingVM is a VM whose server a listing lacks.
+type MissingVM struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// ID is that of the server.
+	ID string `json:"id"`
 }
 
 // Listing is the last complete listing.

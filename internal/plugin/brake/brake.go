@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/diagnostics/wire"
 	"github.com/privatecloud/operator/internal/plugin"
+	"github.com/privatecloud/operator/internal/plugin/operator"
 )
 
 // state is what is known of the brake of a Cloud.
@@ -25,22 +28,26 @@ type state struct {
 	Snapshot string       `json:"snapshot,omitempty"`
 	Since    *metav1.Time `json:"since,omitempty"`
 	Message  string       `json:"message,omitempty"`
+	// Missing are the VMs whose servers are missing; nil if they are not known.
+	Missing *wire.Missing `json:"missing,omitempty"`
 }
 
 // NewCommand returns the command that shows brakes, with the one that releases them.
 func NewCommand(env *plugin.Env) *cobra.Command {
-	output := plugin.Output{}
+	output, flags := plugin.Output{}, operator.Flags{}
 	cmd := &cobra.Command{
 		Use:   "brake [CLOUD]",
 		Short: "Show which Clouds the brake is on for, and release it",
 		Long: `Show for each Cloud, or for one, whether its brake is on, since when, and what the
-operator reports of the servers that are missing.
+operator reports of the servers that are missing. Of the VMs that have these servers, in
+all namespaces, the first ten are listed.
 
 The brake is set when many servers vanish from the listing of a cloud at once. While it
 is on, the operator creates and deletes nothing on this cloud.
 
 Rights: get and list clouds.samplecontroller.k8s.io in the cluster; get alone is enough if
-a Cloud is named.`,
+a Cloud is named. For the VMs of a brake that is on, also
+` + operator.Rights + ` A note says that they are not known without.`,
 		Example: `  kubectl privatecloud brake
   kubectl privatecloud brake default -o json
   kubectl privatecloud brake acknowledge default`,
@@ -55,10 +62,12 @@ a Cloud is named.`,
 			if err != nil {
 				return err
 			}
+			addMissing(cmd.Context(), env, flags, states)
 			return output.Print(env.Out, states, func(out io.Writer) error { return show(out, states, time.Now()) })
 		},
 	}
 	output.AddFlag(cmd)
+	flags.Bind(cmd.Flags())
 	cmd.AddCommand(newAcknowledge(env))
 	return cmd
 }
@@ -78,6 +87,33 @@ func read(ctx context.Context, reader client.Reader, names []string) ([]state, e
 		return nil
 	})
 	return states, err
+}
+
+// addMissing asks the operator for the VMs whose servers are missing, as far as it answers.
+func addMissing(ctx context.Context, env *plugin.Env, flags operator.Flags, states []state) {
+	if !slices.ContainsFunc(states, func(s state) bool { return s.Braked }) {
+		return
+	}
+	unknown := func(err error) {
+		fmt.Fprintf(env.ErrOut, "note: which VMs have the missing servers is not known: %v\n", err)
+	}
+	asked, err := operator.Connect(ctx, env, flags)
+	if err != nil {
+		unknown(err)
+		return
+	}
+	defer asked.Close()
+	for i := range states {
+		if !states[i].Braked {
+			continue
+		}
+		c, err := asked.Cloud(ctx, states[i].Cloud)
+		if err != nil {
+			unknown(err)
+			continue
+		}
+		states[i].Missing = c.Missing
+	}
 }
 
 func stateOf(c *pcapi.Cloud) state {
@@ -126,9 +162,25 @@ func advice(s state) string {
 Nothing is created or deleted on this cloud. Check before you release the brake:
   - Does the cloud itself show these servers? Is its listing empty or cut off?
   - Do the credentials belong to another tenant? Does the endpoint lead to another cloud?
-The servers that VMs of this cluster record:
+%[4]sThe servers that VMs of this cluster record:
   kubectl get vms -A -o custom-columns='NAMESPACE:.metadata.namespace,NAME:.metadata.name,ID:.status.vmId,CLOUD:.status.cloud'
 Once you know the cause and have corrected it, or the servers are gone for good:
   kubectl privatecloud brake acknowledge %[1]s --snapshot=%[3]s
-`, s.Cloud, what, s.Snapshot)
+`, s.Cloud, what, s.Snapshot, missing(s))
+}
+
+// missing lists the VMs whose servers are missing; it is empty if they are not known.
+func missing(s state) string {
+	if s.Missing == nil || s.Missing.Count == 0 {
+		return ""
+	}
+	var text strings.Builder
+	text.WriteString("The VMs whose servers the last listing lacks:\n")
+	for _, vm := range s.Missing.VMs {
+		fmt.Fprintf(&text, "  %s/%s, server %s\n", vm.Namespace, vm.Name, plugin.Plain(vm.ID))
+	}
+	if more := s.Missing.Count - len(s.Missing.VMs); more > 0 {
+		fmt.Fprintf(&text, "  and %d more\n", more)
+	}
+	return text.String()
 }

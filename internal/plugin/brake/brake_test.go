@@ -1,12 +1,17 @@
 package brake_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/diagnostics/wire"
 	"github.com/privatecloud/operator/internal/plugin/plugintest"
 )
 
@@ -28,12 +33,41 @@ func cloud(name, brakedAt string) *pcapi.Cloud {
 	return c
 }
 
+// fakeOperator serves the VMs that the brake of Cloud west affects.
+func fakeOperator(t *testing.T, vms int) string {
+	t.Helper()
+	missing := wire.Missing{Count: vms}
+	for i := range min(vms, 10) {
+		missing.VMs = append(missing.VMs, wire.MissingVM{Namespace: "team-a", Name: fmt.Sprintf("web-%d", i), ID: fmt.Sprintf("v%02d", i)})
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != wire.CloudsPath+"west" {
+			w.WriteHeader(http.StatusNotFound)
+			_ = json.NewEncoder(w).Encode(wire.Error{Reason: wire.NotFound, Message: "Cloud does not exist"})
+			return
+		}
+		_ = json.NewEncoder(w).Encode(wire.Cloud{Cloud: "west", Braked: true, Missing: &missing})
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestBrakeListsTheVMsWhoseServersAreMissing(t *testing.T) {
+	s := plugintest.Setup{Client: plugintest.NewClient(t, cloud("west", snapshot), cloud("other", snapshot))}
+	plugintest.Golden(t, "missing", []plugintest.Result{
+		s.Run(t.Context(), "brake", "west", "--operator-url", fakeOperator(t, 12)),
+		s.Run(t.Context(), "brake", "west", "-o", "json", "--operator-url", fakeOperator(t, 2)),
+		s.Run(t.Context(), "brake", "other", "--operator-url", fakeOperator(t, 2)),
+	}, snapshot, "<snapshot>")
+}
+
 func TestBrakeShowsClouds(t *testing.T) {
+	operator := "--operator-url=" + fakeOperator(t, 0)
 	s := plugintest.Setup{Client: plugintest.NewClient(t, cloud("east", ""), cloud("west", snapshot), &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "new"}})}
 	plugintest.Golden(t, "show", []plugintest.Result{
-		s.Run(t.Context(), "brake"),
+		s.Run(t.Context(), "brake", operator),
 		s.Run(t.Context(), "brake", "east"),
-		s.Run(t.Context(), "brake", "west", "-o", "json"),
+		s.Run(t.Context(), "brake", "west", "-o", "json", operator),
 		s.Run(t.Context(), "brake", "wset"),
 		s.Run(t.Context(), "brake", "east", "-o", "yaml"),
 		s.Run(t.Context(), "brake", "east", "west"),
