@@ -32,6 +32,9 @@ const (
 	UntrustedReason = "Untrusted"
 	// UnreachableReason surfaces when the cloud does not answer.
 	UnreachableReason = "Unreachable"
+	// ThrottledReason surfaces when the cloud asks the operator to wait before the next
+	// request, or allows no more of them now.
+	ThrottledReason = "Throttled"
 	// PollFailedReason surfaces when the cloud's answer to a poll is an error or
 	// cannot be decoded.
 	PollFailedReason = "PollFailed"

@@ -44,7 +44,10 @@ func outcomeOf(c *pcapi.Cloud, err error) error {
 		return stall(pcapi.InvalidConfigurationReason, err)
 	case cloud.Is(err, cloud.Untrusted):
 		return stall(pcapi.UntrustedReason, err)
-	case cloud.Is(err, cloud.Unavailable, cloud.Throttled):
+	case cloud.Is(err, cloud.Throttled), cloud.Is(err, cloud.Unavailable) && cloud.RetryAfter(err) > 0:
+		return reconciler.Wait(max(recheck, cloud.RetryAfter(err)), pcapi.ThrottledReason,
+			"%v; the cloud answers, and allows no more requests now; tried again by itself: if it lasts, look at the load and the quota of the cloud, and lower spec.limits", err)
+	case cloud.Is(err, cloud.Unavailable):
 		return wait(pcapi.UnreachableReason)
 	case cloud.KindOf(err) != "":
 		return wait(pcapi.PollFailedReason)

@@ -37,8 +37,8 @@ func TestOutcomeOfFailedPoll(t *testing.T) {
 		{errUntrusted, "stalled: Untrusted, again in 10s", "unknown authority"},
 		{misconfigured, "stalled: InvalidConfiguration, again in 10s", "there is no datastore d1"},
 		{errRefused, "waiting: Unreachable, again in 10s", "spec.endpoint, https://cloud.test/api"},
-		{patient, "waiting: Unreachable, again in 5m0s", "maintenance"},
-		{throttled, "waiting: Unreachable, again in 1m0s", "list servers"},
+		{patient, "waiting: Throttled, again in 5m0s", "maintenance"},
+		{throttled, "waiting: Throttled, again in 1m0s", "lower spec.limits"},
 		{errGarbage, "waiting: PollFailed, again in 10s", "not JSON"},
 		{unusable, "stalled: SecretMissing, again in 10s", "create the Secret"},
 		{errAPIAway, "error: the API server is away", "the API server is away"},
@@ -75,6 +75,20 @@ func TestTenantsReadNothingOfThePlatform(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.want, func(t *testing.T) { equal(t, "text", tc.want, publicText(tc.err)) })
 	}
+}
+
+func TestCloudWhoseListingsAreThrottledForMinutesIsThrottledAndThenConnected(t *testing.T) {
+	f := newCloud(nil)
+	f.FailAlways(cloudfake.ListServers, &cloud.Error{Kind: cloud.Throttled, Op: "list servers", RetryAfter: time.Minute}, false)
+	w := newWorld(t, home(), f)
+	for range 5 {
+		w.reconcile()
+		w.wantCondition(pcapi.ReadyCondition, "False Throttled", "list servers", "quota")
+		w.advance(time.Minute)
+	}
+	f.Heal()
+	w.reconcile()
+	w.wantCondition(pcapi.ReadyCondition, "True Connected")
 }
 
 func TestUnavailableCloudNamesNoEndpoint(t *testing.T) {
