@@ -65,8 +65,9 @@ type kind struct {
 	controller.Options
 	client client.Client
 	// live reads past the cache, to prove that objects are gone.
-	live  client.Reader
-	gauge *gauges
+	live     client.Reader
+	recorder events.EventRecorder
+	gauge    *gauges
 	// connected holds the names of Clouds with a new client that has not been used
 	// for a listing yet.
 	connected sync.Map
@@ -77,7 +78,7 @@ type kind struct {
 
 // New returns the reconciler of Clouds.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.Cloud, *observation] {
-	k := &kind{Options: opts, client: c, live: live, gauge: sharedGauges, watches: newWatches(opts.Leading, sharedGauges)}
+	k := &kind{Options: opts, client: c, live: live, recorder: recorder, gauge: sharedGauges, watches: newWatches(opts.Leading, sharedGauges)}
 	return &reconciler.Reconciler[*pcapi.Cloud, *observation]{
 		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Live: live, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History,
 		Owns: controller.Owns(opts.Scope, c, live, nameOf),

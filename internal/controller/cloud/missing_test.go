@@ -85,6 +85,23 @@ func (w *world) deleteVM(name string, finalizers ...string) {
 	}
 }
 
+func TestEmptyListingOfServersThatExistIsRecordedOnce(t *testing.T) {
+	vms, servers := fleet()
+	f := newCloud(nil, servers...)
+	w := newWorld(t, home(), f, vms...)
+	w.reconcile()
+	w.wantIncomplete(false)
+	for _, s := range servers {
+		f.Hide(s.ID)
+	}
+	w.events = nil
+	w.later()
+	w.wantIncomplete(true)
+	w.pass(3 * pollInterval)
+	equal(t, "events", []string{"Warning ListingIncomplete Conformant"}, w.events)
+	w.wantCondition(pcapi.BrakedCondition, "False Released")
+}
+
 func TestListingIsCompleteOnceReadsOfTheServersThatItLackedAnswer404ForTheSettleTime(t *testing.T) {
 	w, _ := incompleteWorld(t)
 	w.answer(errBare404)
