@@ -32,6 +32,28 @@ var resources = map[string]string{
 	"cloud": "Cloud", "gpuinfo": "GPUInfo", "network": "Network", "vm": "VM", "vmclass": "VMClass", "vmgroup": "VmGroup", "vmsnapshot": "VMSnapshot",
 }
 
+// shortNames are the short names of resources, as the CRDs have them.
+var shortNames = map[string]string{"gpu": "gpuinfo", "vg": "vmgroup"}
+
+// Resource returns the resource of the operator that a user names in the singular, in the plural, with the API group or
+// by its short name, in upper or lower case; empty if there is none.
+func Resource(text string) string {
+	text = strings.TrimSuffix(strings.ToLower(text), "."+pcapi.GroupVersion.Group)
+	if resource, short := shortNames[text]; short {
+		return resource
+	}
+	for resource := range resources {
+		plural := resource + "s"
+		if strings.HasSuffix(resource, "s") {
+			plural = resource + "es"
+		}
+		if text == resource || text == plural {
+			return resource
+		}
+	}
+	return ""
+}
+
 // CompleteNames proposes names of objects of one of the resources of Kinds, or of "cloud",
 // as the only argument of a command.
 func (e *Env) CompleteNames(resource string) cobra.CompletionFunc {
@@ -73,7 +95,7 @@ func (e *Env) CompleteObjects(resources ...string) cobra.CompletionFunc {
 // NamesOf returns the names of objects of a resource that begin with a prefix, sorted, at
 // most a thousand. It returns none if they cannot be read: a shell shows no errors.
 func (e *Env) NamesOf(ctx context.Context, resource, prefix string) []string {
-	kind, known := resources[strings.ToLower(resource)]
+	kind, known := resources[Resource(resource)]
 	if !known {
 		return nil
 	}

@@ -3,18 +3,51 @@ package plugin_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/plugin"
 	"github.com/privatecloud/operator/internal/plugin/plugintest"
 )
+
+func TestResourceKnowsTheNamesInTheCRDs(t *testing.T) {
+	files, err := filepath.Glob("../../config/crd/bases/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CRDs: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd apiextensionsv1.CustomResourceDefinition
+		if err := yaml.Unmarshal(data, &crd); err != nil {
+			t.Fatal(err)
+		}
+		names := crd.Spec.Names
+		for _, name := range append([]string{names.Singular, names.Plural, names.Kind, names.Plural + "." + crd.Spec.Group}, names.ShortNames...) {
+			if got := plugin.Resource(name); got != names.Singular {
+				t.Errorf("%q is %q, want %q", name, got, names.Singular)
+			}
+		}
+	}
+	for _, name := range []string{"", "s", "pod", "vgs", "vmes"} {
+		if got := plugin.Resource(name); got != "" {
+			t.Errorf("%q is %q, want none", name, got)
+		}
+	}
+}
 
 func TestCompletion(t *testing.T) {
 	objects := []client.Object{

@@ -69,7 +69,7 @@ selfsubjectreviews.authentication.k8s.io, which everybody has by default.`,
 
 func (a *command) parse(text string) error {
 	kind, name, _ := strings.Cut(text, "/")
-	a.kind, a.name = strings.TrimSuffix(strings.ToLower(kind), "s"), name
+	a.kind, a.name = plugin.Resource(kind), name
 	if kinds[a.kind] == nil || name == "" || strings.Contains(name, "/") {
 		return fmt.Errorf("%q names no object with plans: write vm/NAME or vmgroup/NAME, and the namespace with -n", text)
 	}

@@ -3,12 +3,12 @@ package why
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/plugin"
 )
 
 // object is an object with conditions.
@@ -86,9 +86,9 @@ var kinds = []*kind{
 }
 
 func kindOf(text string) *kind {
-	text = strings.ToLower(text)
+	resource := plugin.Resource(text)
 	for _, k := range kinds {
-		if k.resource != "" && (text == k.resource || text == k.plural || text == k.plural+"."+pcapi.GroupVersion.Group || text == k.resource+"."+pcapi.GroupVersion.Group) {
+		if k.resource != "" && k.resource == resource {
 			return k
 		}
 	}

@@ -33,7 +33,7 @@ func NewCommand(env *plugin.Env) *cobra.Command {
 with the reason and message of the condition Ready; then what waits for the cloud, what is recorded of a
 create, and the last step that the operator made and its outcome.
 
-KIND is vm, vmgroup, network, vmsnapshot, gpuinfo or cloud. For a vmgroup, the first member that is not
+KIND is vm, vmgroup, network, vmsnapshot, gpuinfo or cloud, or a plural or a short name of these. For a vmgroup, the first member that is not
 ready is followed.
 
 The exit code is 0 whatever the state of the object is. What you may not read is one line that names
