@@ -13,6 +13,10 @@ const (
 	// InUseCondition is True while VMs or Networks keep a Cloud that is being deleted,
 	// and names some of them. It is absent otherwise.
 	InUseCondition = "InUse"
+	// InsecureCondition is True while the spec allows calls of the cloud without encryption,
+	// or without a proof that the cloud is the one that the endpoint names. It is absent
+	// otherwise.
+	InsecureCondition = "Insecure"
 )
 
 // Reasons of a Cloud's conditions.
@@ -56,4 +60,8 @@ const (
 	LabelsNotKeptReason = "LabelsNotKept"
 	// InUseReason surfaces when the Cloud is being deleted while VMs or Networks refer to it.
 	InUseReason = "InUse"
+	// NotEncryptedReason surfaces when calls of the cloud are not encrypted, or need not be.
+	NotEncryptedReason = "NotEncrypted"
+	// CertificateNotVerifiedReason surfaces when the cloud's certificate is not verified.
+	CertificateNotVerifiedReason = "CertificateNotVerified"
 )

@@ -251,7 +251,7 @@ type CloudStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are Ready, Reconciling and Stalled, which every kind has, and
-	// Authenticated, Braked, Conformant and InUse.
+	// Authenticated, Braked, Conformant, InUse and Insecure.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type

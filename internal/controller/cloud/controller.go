@@ -13,6 +13,7 @@
 //	watch.go       changes that clouds report by themselves
 //	status.go      the status (pure)
 //	conformant.go  the condition Conformant (pure)
+//	insecure.go    the condition Insecure (pure)
 //	metrics.go     the metrics of each Cloud
 //	bootstrap.go   the Cloud "default" of an installation
 package cloud
@@ -93,7 +94,7 @@ func (k *kind) New() *pcapi.Cloud { return &pcapi.Cloud{} }
 func (k *kind) Finalizer() string { return pcapi.CloudFinalizer }
 
 func (k *kind) EventConditions() []string {
-	return []string{pcapi.BrakedCondition, pcapi.ReadyCondition}
+	return []string{pcapi.BrakedCondition, pcapi.ReadyCondition, pcapi.InsecureCondition}
 }
 
 // SetupWithManager sets up the Cloud controller with the manager. The indexes of

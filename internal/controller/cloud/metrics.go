@@ -15,8 +15,10 @@ type gauges struct {
 	servers *prometheus.GaugeVec
 	ready   *prometheus.GaugeVec
 	braked  *prometheus.GaugeVec
-	listed  *prometheus.GaugeVec
-	took    *prometheus.GaugeVec
+	// insecure is 1 while the condition Insecure is True.
+	insecure *prometheus.GaugeVec
+	listed   *prometheus.GaugeVec
+	took     *prometheus.GaugeVec
 	// watching and changes are set by the watches.
 	watching *prometheus.GaugeVec
 	changes  *prometheus.CounterVec
@@ -40,6 +42,7 @@ func newGauges(registry prometheus.Registerer) *gauges {
 		servers:  gauge("servers", "Servers at the last complete listing, by whose they are: managed, orphaned, other.", "owner"),
 		ready:    gauge("cloud_ready", "1 while the cloud can be used."),
 		braked:   gauge("cloud_braked", "1 while the brake is on and nothing is created or deleted."),
+		insecure: gauge("cloud_insecure", "1 while the spec allows calls without encryption, or does not have the certificate verified."),
 		listed:   gauge("inventory_timestamp_seconds", "When the last complete listing was begun, or later what the cloud reported was compared with it."),
 		took:     gauge("inventory_duration_seconds", "How long the last complete listing took."),
 	}
@@ -57,6 +60,8 @@ func (k *kind) reported(c *pcapi.Cloud, obs *observation, outcome error) {
 func (g *gauges) set(c *pcapi.Cloud, obs *observation, outcome error) {
 	g.ready.WithLabelValues(c.Name).Set(truth(ready(outcome)))
 	g.braked.WithLabelValues(c.Name).Set(truth(c.Status.BrakedSnapshot != ""))
+	reason, _ := insecure(c)
+	g.insecure.WithLabelValues(c.Name).Set(truth(reason != ""))
 	if obs.fresh == nil {
 		return
 	}
@@ -70,7 +75,7 @@ func (g *gauges) set(c *pcapi.Cloud, obs *observation, outcome error) {
 }
 
 func (g *gauges) forget(name string) {
-	for _, vec := range []*prometheus.GaugeVec{g.servers, g.ready, g.braked, g.listed, g.took} {
+	for _, vec := range []*prometheus.GaugeVec{g.servers, g.ready, g.braked, g.insecure, g.listed, g.took} {
 		vec.DeletePartialMatch(prometheus.Labels{"cloud": name})
 	}
 	g.changes.DeletePartialMatch(prometheus.Labels{"cloud": name})

@@ -28,6 +28,7 @@ func (k *kind) Report(c *pcapi.Cloud, obs *observation, outcome error) reconcile
 	reportBraked(c, obs)
 	reportConformant(c, obs)
 	reportInUse(c, obs)
+	reportInsecure(c)
 	return reconciler.Summary{Reason: pcapi.ConnectedReason, Message: connected(obs.caps), RequeueAfter: obs.again}
 }
 
