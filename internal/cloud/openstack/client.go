@@ -19,7 +19,9 @@ type Client struct {
 	endpoint string
 	// encrypted is whether endpoint is reached over https.
 	encrypted bool
-	redactor  *transport.Redactor
+	// host is that of endpoint.
+	host     string
+	redactor *transport.Redactor
 
 	transport *transport.Transport
 	http      *http.Client
@@ -67,6 +69,7 @@ func New(cfg Config) (*Client, error) {
 		cfg:        cfg,
 		endpoint:   strings.TrimRight(endpoint.String(), "/"),
 		encrypted:  endpoint.Scheme == "https",
+		host:       endpoint.Hostname(),
 		redactor:   transport.NewRedactor(cfg.Credentials.ApplicationCredentialSecret, cfg.Credentials.Password),
 		transport:  t,
 		http:       t.Client(),

@@ -19,6 +19,7 @@
 //	call.go            one request: token, at most three tries, only where that is safe
 //	session.go         the token: one login for all calls, again before it expires and on 401
 //	services.go        the catalog of services, and the microversion of compute
+//	local.go           hosts of URLs that are the operator's own
 //	classify.go        what a refusal means for the call
 //	stream.go          the body of a listing, decoded while it arrives, within bounds
 //	faults.go          why a server is in error, as users may read it

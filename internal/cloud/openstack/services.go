@@ -59,6 +59,10 @@ func (c *Client) locate(op string, catalog []tokens.CatalogEntry) (map[service]s
 			return nil, refuse(op, cloud.Unavailable,
 				"the catalog of services has an http URL of the %s service: the token is sent over https only, unless spec.insecureAllowHTTP is true", kind)
 		}
+		if isLocal(u.Hostname()) && !isLocal(c.host) {
+			return nil, refuse(op, cloud.Unavailable,
+				"the catalog of services has a loopback or link-local URL of the %s service, and the endpoint is not such: the token is not sent there; correct the endpoint in the catalog", kind)
+		}
 		path := strings.TrimRight(u.EscapedPath(), "/")
 		if !versioned.MatchString(path) {
 			path += "/" + versions[kind]

@@ -187,6 +187,30 @@ func TestTokenIsNotSentOverHTTPUnlessAllowed(t *testing.T) {
 	}
 }
 
+func TestTokenIsSentToLocalServicesOfALocalEndpointOnly(t *testing.T) {
+	tests := map[string]bool{
+		"compute.example.com": false, "nova.other-domain.example": false, "localhost.example.com": false, "192.0.2.7": false, "10.0.0.7": false, "[fd00::7]": false, "host-7": false, "7.example": false,
+		"localhost": true, "LOCALHOST.": true, "nova.localhost": true, "127.0.0.1": true, "127.8.8.8": true, "[::1]": true, "[::ffff:127.0.0.1]": true,
+		"169.254.169.254": true, "[fe80::1]": true, "[::ffff:169.254.169.254]": true, "0.0.0.0": true, "0.0.0.1": true, "[::]": true,
+		"127.1": true, "2130706433": true, "0x7f000001": true, "0x7f.1": true, "127.0.0.1.": true,
+	}
+	for host, local := range tests {
+		s := newStub(t)
+		s.catalog = []any{service1("compute", "R", "https://"+host+":8774/v2.1"), service1("network", "R", "https://n:9696/"), service1("image", "R", "https://i/image")}
+		for endpoint, accepted := range map[string]bool{"keystone.example.com": !local, "127.0.0.1": true, "localhost": true} {
+			c := s.client()
+			c.host = endpoint
+			opened, err := c.locate("test", catalogOf(t, s.catalog))
+			switch {
+			case accepted && (err != nil || opened[compute] == ""):
+				t.Errorf("%s, endpoint at %s: %v, want it accepted", host, endpoint, err)
+			case !accepted && (err == nil || err.Kind != cloud.Unavailable || !strings.Contains(err.Error(), "loopback or link-local URL of the compute service")):
+				t.Errorf("%s, endpoint at %s: %v, want it refused", host, endpoint, err)
+			}
+		}
+	}
+}
+
 func TestCloseRevokesTheToken(t *testing.T) {
 	s := newStub(t)
 	s.on("GET compute/servers/"+someID, oneServer())
