@@ -5,6 +5,7 @@ package manifests_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -98,6 +99,38 @@ func TestManifestsAreAcceptedWithoutWarning(t *testing.T) {
 				t.Errorf("kubectl apply:\n%s", output)
 			}
 		})
+	}
+}
+
+func TestCloudsThatAreShippedNameTheirNamespaces(t *testing.T) {
+	var examples []*unstructured.Unstructured
+	if err := json.Unmarshal([]byte(readBundle(t).CSV.Annotations["alm-examples"]), &examples); err != nil {
+		t.Fatal(err)
+	}
+	shipped := map[string][]*unstructured.Unstructured{"production/cloud": build(t, "overlays/production/cloud"), "the examples of the bundle": examples}
+	for _, path := range []string{"cloud/samplecontroller_v1alpha1_cloud", "cloud/samplecontroller_v1alpha1_cloud_openstack", "cloud/samplecontroller_v1alpha1_cloud_vsphere", "policies/cloud_tenants"} {
+		text, err := os.ReadFile(filepath.Join(root, "config/samples", path+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		shipped[path] = parse(t, string(text))
+	}
+	for name, objects := range shipped {
+		clouds := 0
+		for _, object := range objects {
+			if object.GetKind() != "Cloud" {
+				continue
+			}
+			clouds++
+			var c pcapi.Cloud
+			decode(t, object, &c)
+			if allowed := c.Spec.AllowedNamespaces; allowed == nil || len(allowed.MatchLabels)+len(allowed.MatchExpressions) == 0 {
+				t.Errorf("%s: all namespaces may use Cloud %s", name, c.Name)
+			}
+		}
+		if clouds == 0 {
+			t.Errorf("%s has no Cloud", name)
+		}
 	}
 }
 
