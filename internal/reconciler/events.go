@@ -35,11 +35,12 @@ func (r *Reconciler[T, S]) record(ctx context.Context, before, obj T) {
 			continue
 		}
 		as := level
-		if kind == pcapi.InsecureCondition && is.Status == metav1.ConditionTrue {
+		switch {
+		case kind == pcapi.InsecureCondition && is.Status == metav1.ConditionTrue:
 			as = corev1.EventTypeWarning // whether the object is Ready or not
-		} else if level == corev1.EventTypeWarning && is.Status == metav1.ConditionTrue && ready != nil && is.Reason != ready.Reason {
+		case level == corev1.EventTypeWarning && is.Status == metav1.ConditionTrue && ready != nil && is.Reason != ready.Reason:
 			as = corev1.EventTypeNormal
-		} else {
+		default:
 			recorded = true
 		}
 		r.Recorder.Eventf(obj, nil, as, is.Reason, kind, "%s", is.Message)

@@ -139,7 +139,7 @@ var credentialCases = cases{
 		f.readyVM("after")
 
 		t.Expect(f.CountCalls("POST", "/sessions")).To(Equal(2))
-		t.Eventually(eventReasons(f.object)).Should(Equal([]string{"Connected"}))
+		t.Eventually(eventReasons(f.object)).Should(Equal([]string{"Connected", "NotEncrypted"}))
 	},
 
 	"the token is rotated: the new token is used": func(t *T) {

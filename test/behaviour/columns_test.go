@@ -93,7 +93,7 @@ var kubectlOutput = cases{
 			f.waitForPolls(1)
 		}
 		t.Eventually(eventReasons(vm)).Should(Equal([]string{"Created"}))
-		t.Eventually(eventReasons(f.object)).Should(Equal([]string{"Connected"}), "a Cloud records when it is connected, and nothing at polls")
+		t.Eventually(eventReasons(f.object)).Should(Equal([]string{"Connected", "NotEncrypted"}), "a Cloud records when it is connected, and nothing at polls")
 	},
 }
 

@@ -59,10 +59,10 @@ func TestInsecureCloudIsReportedOnce(t *testing.T) {
 	w.wantCondition(pcapi.ReadyCondition, "True Connected")
 	var insecure, ready int
 	for _, event := range w.events {
-		switch {
-		case event == "Warning CertificateNotVerified Insecure":
+		switch event {
+		case "Warning CertificateNotVerified Insecure":
 			insecure++
-		case event == "Normal Connected Ready":
+		case "Normal Connected Ready":
 			ready++
 		}
 	}
