@@ -159,12 +159,8 @@ func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	server := *obs.Resource
 	switch {
-	case observeOnly(vm) && obs.Claimed == "" && obs.labelled(): // its labels are removed with it
-		return k.Do(k.Steps.Claim).Then(k.Progress(server))
-	case observeOnly(vm) && vm.RevertOpen():
-		return k.planRevert(vm, obs)
 	case observeOnly(vm):
-		return k.End(k.Progress(server))
+		return k.planObserved(vm, obs)
 	case obs.rival != nil:
 		return k.End(ambiguous(obs.rival))
 	}
@@ -198,6 +194,18 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 		}
 	}
 	return p
+}
+
+// planObserved plans for a recorded server that is only observed.
+func (k *kind) planObserved(vm *pcapi.VM, obs *observation) plan {
+	progress := k.Progress(*obs.Resource)
+	switch {
+	case obs.Claimed == "" && obs.labelled(): // its labels are removed with it
+		return k.Do(k.Steps.Claim).Then(progress)
+	case vm.RevertOpen():
+		return k.planRevert(vm, obs)
+	}
+	return k.End(progress)
 }
 
 // misnamed returns the outcome for a server that has another name than the spec.
