@@ -88,7 +88,7 @@ func (w *world) refusedChanges() (n int) {
 			n++
 		}
 	}
-	if vm := w.snapshottedVM(); vm != nil && readyReason(vm) == pcapi.OutcomeUnknownReason && w.revertUnknown(vm) {
+	if vm := w.snapshottedVM(); vm != nil && w.profile.capabilities.Has(cloud.Idempotency) && readyReason(vm) == pcapi.OutcomeUnknownReason && w.revertUnknown(vm) {
 		n++
 	}
 	return n
