@@ -46,7 +46,7 @@ func outcomeOf(c *pcapi.Cloud, err error) error {
 		return stall(pcapi.UntrustedReason, err)
 	case cloud.Is(err, cloud.Throttled), cloud.Is(err, cloud.Unavailable) && cloud.RetryAfter(err) > 0:
 		return reconciler.Wait(max(recheck, cloud.RetryAfter(err)), pcapi.ThrottledReason,
-			"%v; the cloud answers, and allows no more requests now; tried again by itself: if it lasts, look at the load and the quota of the cloud, and lower spec.limits", err)
+			"%v; the cloud asks to wait, or spec.limits allow no more requests now; tried again by itself: if it lasts, look at the load, the maintenance and the quota of the cloud, then at spec.limits", err)
 	case cloud.Is(err, cloud.Unavailable):
 		return wait(pcapi.UnreachableReason)
 	case cloud.KindOf(err) != "":

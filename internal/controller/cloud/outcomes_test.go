@@ -38,7 +38,7 @@ func TestOutcomeOfFailedPoll(t *testing.T) {
 		{misconfigured, "stalled: InvalidConfiguration, again in 10s", "there is no datastore d1"},
 		{errRefused, "waiting: Unreachable, again in 10s", "spec.endpoint, https://cloud.test/api"},
 		{patient, "waiting: Throttled, again in 5m0s", "maintenance"},
-		{throttled, "waiting: Throttled, again in 1m0s", "lower spec.limits"},
+		{throttled, "waiting: Throttled, again in 1m0s", "spec.limits allow no more requests"},
 		{errGarbage, "waiting: PollFailed, again in 10s", "not JSON"},
 		{unusable, "stalled: SecretMissing, again in 10s", "create the Secret"},
 		{errAPIAway, "error: the API server is away", "the API server is away"},
