@@ -138,6 +138,7 @@ func (s *server) domain() cloud.Server {
 		fault = s.Fault.Message
 	case cloud.StateUnknown:
 		fault = transport.Truncate(transport.Printable(s.Status), maxStatus)
+	default:
 	}
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: state, Fault: fault, CPU: size.cpu, MemoryMiB: size.mib,

@@ -182,19 +182,23 @@ func unknownCapabilities(got *answer, into *ignored) (names []string) {
 			return
 		}
 		names = nil
+		unknown := 0
 		values(value, func(value []byte) {
 			if !isText(value) || listed.Has(cloud.Capability(unquoted(value))) {
 				return
 			}
-			name := transport.Truncate(transport.Printable(unquote(value)), 64)
-			for _, known := range listed {
-				if plainCapability(name) == plainCapability(string(known)) {
-					into.add("capabilities", fmt.Sprintf("a name that is almost %s: names are compared exactly", known))
-				}
+			unknown++
+			if unknown > maxUnknown {
+				return
+			}
+			name := transport.Printable(unquote(value))
+			if known, almost := plainCapabilities[plainCapability(name)]; almost {
+				into.add("capabilities", fmt.Sprintf("a name that is almost %s: names are compared exactly", known))
 			}
 			if got.scrub != nil {
 				name = got.scrub(name)
 			}
+			name = transport.Truncate(name, 64)
 			if len(names) < maxIgnored && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -203,9 +207,24 @@ func unknownCapabilities(got *answer, into *ignored) (names []string) {
 	return names
 }
 
+// maxUnknown bounds how many names of an answer are looked at that the client does not know.
+const maxUnknown = 100
+
+var (
+	betweenWords = strings.NewReplacer("-", "", "_", "", " ", "")
+	// plainCapabilities has the listed capabilities by their plain names.
+	plainCapabilities = func() map[string]cloud.Capability {
+		all := map[string]cloud.Capability{}
+		for _, known := range listed {
+			all[plainCapability(string(known))] = known
+		}
+		return all
+	}()
+)
+
 // plainCapability returns a name in lower case, without what some APIs put between words.
 func plainCapability(name string) string {
-	return strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(name))
+	return betweenWords.Replace(strings.ToLower(name))
 }
 
 // listsServers reports whether body is a list of objects with ids, as a core cloud lists servers.

@@ -54,7 +54,7 @@ func (c *Client) classify(call *call, got *answer, token string) *cloud.Error {
 	e.Detail = c.describe(e.Kind, got)
 	switch reason := c.reasonOf(problem, got.header, token, call.id); {
 	case reason == "":
-	case e.Kind == cloud.Unauthorized, e.Kind == cloud.NotFoundUnproven, got.status == http.StatusPaymentRequired:
+	case e.Kind == cloud.Unauthorized, e.Kind == cloud.NotFoundUnproven, e.Kind == cloud.Unreadable, got.status == http.StatusPaymentRequired:
 		e.Detail += " (" + reason + ")"
 	default:
 		e.Detail = reason

@@ -15,8 +15,8 @@ import (
 
 const (
 	// maxStart bounds what is looked at of the beginning of a body, and of what is around an
-	// error in it, in bytes.
-	maxStart = 256
+	// error in it, in bytes: secrets in it are recognized if they are whole.
+	maxStart = 16 << 10
 	// maxQuoted bounds what is quoted of a body, in runes.
 	maxQuoted = 40
 )

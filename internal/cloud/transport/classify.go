@@ -68,7 +68,7 @@ func (t *Transport) classifyExchange(err error) *cloud.Error {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer is larger than " + size(tooLarge.Limit)}
 	}
-	if corrupt, _ := errors.AsType[flate.CorruptInputError](err); corrupt != 0 || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
+	if _, corrupt := errors.AsType[flate.CorruptInputError](err); corrupt || errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) {
 		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer is not valid gzip, though its header Content-Encoding says that it is"}
 	}
 	switch {
