@@ -109,7 +109,7 @@ func TestCloudsThatAreShippedNameTheirNamespaces(t *testing.T) {
 	}
 	shipped := map[string][]*unstructured.Unstructured{"production/cloud": build(t, "overlays/production/cloud"), "the examples of the bundle": examples}
 	for _, path := range []string{"cloud/samplecontroller_v1alpha1_cloud", "cloud/samplecontroller_v1alpha1_cloud_openstack", "cloud/samplecontroller_v1alpha1_cloud_vsphere", "policies/cloud_tenants"} {
-		text, err := os.ReadFile(filepath.Join(root, "config/samples", path+".yaml"))
+		text, err := os.ReadFile(filepath.Join(root, "config", "samples", path+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
