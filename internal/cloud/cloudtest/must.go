@@ -11,14 +11,23 @@ import (
 
 func mustCreate(ctx context.Context, t *testing.T, f Fixture, req cloud.CreateServer) cloud.Server {
 	t.Helper()
-	result, err := f.Client.CreateServer(ctx, req)
-	for pause := time.NewTicker(f.pollTime()); inProgress(err) && ctx.Err() == nil; result, err = f.Client.CreateServer(ctx, req) {
-		<-pause.C
-	}
+	result, err := processed(ctx, f, func() (cloud.Result, error) { return f.Client.CreateServer(ctx, req) })
 	if err != nil {
 		t.Fatalf("CreateServer(%+v): %v", req, err)
 	}
 	return serverOf(ctx, t, f, result)
+}
+
+// processed makes a call, again while the cloud says that the first one with its key is in progress.
+func processed[R any](ctx context.Context, f Fixture, call func() (R, error)) (R, error) {
+	pause := time.NewTicker(f.pollTime())
+	defer pause.Stop()
+	result, err := call()
+	for inProgress(err) && ctx.Err() == nil {
+		<-pause.C
+		result, err = call()
+	}
+	return result, err
 }
 
 // createError returns the error of a create, or of its operation.

@@ -226,7 +226,7 @@ func aNetwork() cloud.CreateNetwork {
 
 func mustCreateNetwork(ctx context.Context, t *testing.T, f Fixture, req cloud.CreateNetwork) cloud.Network {
 	t.Helper()
-	network, err := f.Client.CreateNetwork(ctx, req)
+	network, err := processed(ctx, f, func() (cloud.Network, error) { return f.Client.CreateNetwork(ctx, req) })
 	if err != nil {
 		t.Fatalf("CreateNetwork(%+v): %v", req, err)
 	}
