@@ -138,23 +138,21 @@ var hostileListings = map[string]hostileCase{
 	"as many as are allowed, each of this cluster: accepted":    readable(75_001, listed(madeUp(`,"state":"BUILDING"`+ownLabels), 75_000)),
 	"servers of this cluster, others in each listing: accepted": readable(65_001, listed(another(ownLabels), 65_000)),
 
-	"servers with many labels: refused":                          unreadable("larger than 32 MiB", listed(madeUp(manyLabels(64)), 0)),
-	"servers with long texts: refused":                           unreadable("larger than 32 MiB", listed(madeUp(`,"host":"{n}`+almost+`","template":"{n}`+almost+`","networkId":"{n}`+almost+`"`), 0)),
-	"pages without end: refused":                                 unreadable("more than 100000 servers", paged(another(""), 2000)),
-	"pages without end, of servers of this cluster: refused":     unreadable("more than 32 MiB of servers", paged(another(`,"host":"{n}`+almost+`"`+ownLabels), 5000)),
-	"pages that loop: refused":                                   unreadable("a page marker came back", mockcloud.Fault{Match: listServers, List: &mockcloud.ListFault{Loop: true}}),
-	"a text of gigabytes: refused":                               unreadable("larger than 256 KiB", mockcloud.Fault{Match: listServers, HugeBytes: 8 * gigabyte}),
-	"space without end: refused":                                 unreadable("larger than 256 KiB", endless("", " ")),
-	"lists in lists without end: refused":                        unreadable("not valid JSON", endless(`{"servers":`, "[")),
-	"objects in objects without end: refused":                    unreadable("not valid JSON", endless("", `{"{n}":`)),
-	"fields without end beside the servers: refused":             unreadable("beside the list", endless(`{"x":0`, `,"{n}":[{}]`)),
-	"an error of the cloud without end: refused":                 unreadable("400 Bad Request", failing(http.StatusBadRequest, endless(`{"code":"x","detail":"`, "x"))),
-	"an answer with headers of 10 MB: as if there was no answer": unreachable,
+	"servers with many labels: refused":                      unreadable("larger than 32 MiB", listed(madeUp(manyLabels(64)), 0)),
+	"servers with long texts: refused":                       unreadable("larger than 32 MiB", listed(madeUp(`,"host":"{n}`+almost+`","template":"{n}`+almost+`","networkId":"{n}`+almost+`"`), 0)),
+	"pages without end: refused":                             unreadable("more than 100000 servers", paged(another(""), 2000)),
+	"pages without end, of servers of this cluster: refused": unreadable("more than 32 MiB of servers", paged(another(`,"host":"{n}`+almost+`"`+ownLabels), 5000)),
+	"pages that loop: refused":                               unreadable("a page marker came back", mockcloud.Fault{Match: listServers, List: &mockcloud.ListFault{Loop: true}}),
+	"a text of gigabytes: refused":                           unreadable("larger than 256 KiB", mockcloud.Fault{Match: listServers, HugeBytes: 8 * gigabyte}),
+	"space without end: refused":                             unreadable("larger than 256 KiB", endless("", " ")),
+	"lists in lists without end: refused":                    unreadable("not valid JSON", endless(`{"servers":`, "[")),
+	"objects in objects without end: refused":                unreadable("not valid JSON", endless("", `{"{n}":`)),
+	"fields without end beside the servers: refused":         unreadable("beside the list", endless(`{"x":0`, `,"{n}":[{}]`)),
+	"an error of the cloud without end: refused":             unreadable("400 Bad Request", failing(http.StatusBadRequest, endless(`{"code":"x","detail":"`, "x"))),
+	"an answer with headers of 10 MB: refused": unreadable("the headers of the answer are larger than", mockcloud.Fault{
+		Match: listServers, Headers: map[string]string{"X-Long": strings.Repeat("x", 10<<20)},
+	}),
 }
-
-var unreachable = hostileCase{reason: pcapi.UnreachableReason, message: "connection broken", faults: []mockcloud.Fault{
-	{Match: listServers, Headers: map[string]string{"X-Long": strings.Repeat("x", 10<<20)}},
-}}
 
 var (
 	extendedCalls = []string{
