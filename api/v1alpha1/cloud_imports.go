@@ -1,6 +1,6 @@
 package v1alpha1
 
-// ImportPolicy is which VMs and networks of a cloud users may import.
+// ImportPolicy is which VMs, or which networks, of a cloud users may import.
 // +kubebuilder:validation:Enum=None;Listed;Any
 type ImportPolicy string
 

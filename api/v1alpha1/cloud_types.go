@@ -131,11 +131,11 @@ type CloudSpec struct {
 	// +optional
 	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
 
-	// imports is which VMs and networks of the cloud users may import with spec.import:
-	// None, Listed for those in importable and importableNetworks, or Any for each that
-	// belongs to no other object. An imported VM can be changed and deleted through its
-	// object. Defaults to None. Can be changed at any time; what is imported already
-	// stays so.
+	// imports is which VMs of the cloud users may import with spec.import: None, Listed
+	// for those in importable, or Any for each that belongs to no other object. An
+	// imported VM can be changed and deleted through its object. It holds for networks
+	// as well unless networkImports is set. Defaults to None. Can be changed at any
+	// time; what is imported already stays so.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Imports",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:None","urn:alm:descriptor:com.tectonic.ui:select:Listed","urn:alm:descriptor:com.tectonic.ui:select:Any"}
 	// +kubebuilder:default=None
 	// +optional
@@ -150,8 +150,17 @@ type CloudSpec struct {
 	// +optional
 	Importable []ImportableVM `json:"importable,omitempty"`
 
-	// importableNetworks lists the networks that may be imported if imports is Listed,
-	// and by which namespaces: one entry for each network and namespace. At most 1000.
+	// networkImports is which networks of the cloud users may import with spec.import:
+	// None, Listed for those in importableNetworks, or Any for each that belongs to no
+	// other object. Absent means the value of imports. Can be changed at any time; what
+	// is imported already stays so.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network Imports",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:None","urn:alm:descriptor:com.tectonic.ui:select:Listed","urn:alm:descriptor:com.tectonic.ui:select:Any"}
+	// +optional
+	NetworkImports ImportPolicy `json:"networkImports,omitempty"`
+
+	// importableNetworks lists the networks that may be imported if networkImports is
+	// Listed, and by which namespaces: one entry for each network and namespace. At
+	// most 1000.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Importable Networks"
 	// +listType=map
 	// +listMapKey=name

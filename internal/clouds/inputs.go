@@ -59,7 +59,7 @@ func clientSpec(c *pcapi.Cloud) *pcapi.CloudSpec {
 	spec := c.Spec.DeepCopy()
 	spec.PollInterval, spec.SettleTime, spec.UtilizationStep = metav1.Duration{}, nil, 0
 	spec.OrphanPolicy, spec.AllowedNamespaces = "", nil
-	spec.Imports, spec.Importable, spec.ImportableNetworks = "", nil, nil
+	spec.Imports, spec.Importable, spec.NetworkImports, spec.ImportableNetworks = "", nil, "", nil
 	// What counts is the data, not the name that it is found by.
 	spec.CredentialsSecretRef = nil
 	return spec

@@ -19,7 +19,7 @@ import (
 // the spec, or to the block of a type, replaces the client unless it is listed.
 func TestEveryFieldOfTheSpecReplacesTheClient(t *testing.T) {
 	// The data of the Secret counts, not the name that it is found by.
-	unrelated := []string{"credentialsSecretRef", "pollInterval", "settleTime", "utilizationStep", "orphanPolicy", "allowedNamespaces", "imports", "importable", "importableNetworks"}
+	unrelated := []string{"credentialsSecretRef", "pollInterval", "settleTime", "utilizationStep", "orphanPolicy", "allowedNamespaces", "imports", "importable", "networkImports", "importableNetworks"}
 	fields := leaves("", reflect.TypeFor[pcapi.CloudSpec]())
 	if got := slices.Sorted(maps.Keys(fields)); !slices.Contains(got, "rest.uniqueNames") || !slices.Contains(got, "limits.burst") {
 		t.Fatalf("found only the fields %v", got)

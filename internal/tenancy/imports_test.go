@@ -35,3 +35,57 @@ func TestIdsOfImportableVMsAreComparedAsTheCloudDoes(t *testing.T) {
 		})
 	}
 }
+
+func TestImportPolicies(t *testing.T) {
+	const none, listed, anyOf, absent = pcapi.ImportPolicyNone, pcapi.ImportPolicyListed, pcapi.ImportPolicyAny, pcapi.ImportPolicy("")
+	const yes, no = "", "does not allow imports of "
+	const vmList, networkList = "to importable", "to importableNetworks"
+	for _, tc := range []struct {
+		imports, networkImports pcapi.ImportPolicy
+		// Why a namespace may not import what is listed for it, and what is not; empty if it may.
+		vm, otherVM, network, otherNetwork string
+	}{
+		{absent, absent, no, no, no, no},
+		{absent, none, no, no, no, no},
+		{absent, listed, no, no, yes, networkList},
+		{absent, anyOf, no, no, yes, yes},
+		{none, absent, no, no, no, no},
+		{none, none, no, no, no, no},
+		{none, listed, no, no, yes, networkList},
+		{none, anyOf, no, no, yes, yes},
+		{listed, absent, yes, vmList, yes, networkList},
+		{listed, none, yes, vmList, no, no},
+		{listed, listed, yes, vmList, yes, networkList},
+		{listed, anyOf, yes, vmList, yes, yes},
+		{anyOf, absent, yes, yes, yes, yes},
+		{anyOf, none, yes, yes, no, no},
+		{anyOf, listed, yes, yes, yes, networkList},
+		{anyOf, anyOf, yes, yes, yes, yes},
+	} {
+		t.Run("imports "+string(tc.imports)+", networkImports "+string(tc.networkImports), func(t *testing.T) {
+			spec := &pcapi.CloudSpec{
+				Imports: tc.imports, Importable: []pcapi.ImportableVM{{VMID: "s1", Namespace: "ns"}},
+				NetworkImports: tc.networkImports, ImportableNetworks: []pcapi.ImportableNetwork{{Name: "shared", Namespace: "ns"}},
+			}
+			for what, check := range map[string]struct {
+				err         error
+				want, field string
+			}{
+				"the listed VM":           {MayImport(spec, "ns", "s1"), tc.vm, "VMs: ask its administrator to set imports"},
+				"another VM":              {MayImport(spec, "ns", "s2"), tc.otherVM, "VMs: ask its administrator to set imports"},
+				"the listed network":      {MayImportNetwork(spec, "ns", "shared"), tc.network, "networks: ask its administrator to set networkImports"},
+				"another network":         {MayImportNetwork(spec, "ns", "storage"), tc.otherNetwork, "networks: ask its administrator to set networkImports"},
+				"from another, a VM":      {MayImport(spec, "other", "s1"), tc.otherVM, "VMs: ask its administrator to set imports"},
+				"from another, a network": {MayImportNetwork(spec, "other", "shared"), tc.otherNetwork, "networks: ask its administrator to set networkImports"},
+			} {
+				want := check.want
+				if want == no {
+					want += check.field
+				}
+				if (check.err == nil) != (want == yes) || check.err != nil && !strings.Contains(check.err.Error()+" ", want) {
+					t.Errorf("%s: %v, want %q", what, check.err, want)
+				}
+			}
+		})
+	}
+}

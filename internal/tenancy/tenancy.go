@@ -2,7 +2,7 @@
 // may use it.
 //
 //	tenancy.go   the Cloud of an object, and access to it
-//	imports.go   which servers of a Cloud a namespace may import
+//	imports.go   which servers and networks of a Cloud a namespace may import
 //	identity.go  which Clouds lead to the same cloud
 //	watch.go     which events change this
 //	finder.go    the objects that such an event enqueues

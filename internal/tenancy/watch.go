@@ -47,9 +47,9 @@ func usableClouds(scope Scope) predicate.Predicate {
 }
 
 // accessChanged selects Clouds that are created or deleted, and updates that
-// request the deletion or change allowedNamespaces, imports, importable or
-// importableNetworks. The initial list enqueues nothing. Objects that still refer to a deleted Cloud have
-// nothing in it.
+// request the deletion or change a field of the spec that decides which namespaces may use the
+// Cloud and what they may import. The initial list enqueues nothing. Objects that still refer to
+// a deleted Cloud have nothing in it.
 var accessChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -57,6 +57,6 @@ var accessChanged = predicate.Funcs{
 		return Closing(before) != Closing(after) ||
 			!equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces) ||
 			before.Spec.Imports != after.Spec.Imports || !slices.Equal(before.Spec.Importable, after.Spec.Importable) ||
-			!slices.Equal(before.Spec.ImportableNetworks, after.Spec.ImportableNetworks)
+			before.Spec.NetworkImports != after.Spec.NetworkImports || !slices.Equal(before.Spec.ImportableNetworks, after.Spec.ImportableNetworks)
 	},
 }

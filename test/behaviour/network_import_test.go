@@ -118,6 +118,17 @@ var networkImports = cases{
 		t.Expect(get(t, net)).To(testkit.BeReady())
 	},
 
+	"imports of VMs are open: those of networks are what networkImports says": func(t *T) {
+		f := newFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) {
+			c.Spec.Imports, c.Spec.NetworkImports = pcapi.ImportPolicyAny, pcapi.ImportPolicyNone
+		})
+		f.putNetwork("shared")
+		net := f.createNetwork("net", importNetwork("shared"))
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected", "set networkImports"))
+		edit(t, f.object, func(c *pcapi.Cloud) { c.Spec.NetworkImports = pcapi.ImportPolicyAny })
+		waitNetworkReady(t, net)
+	},
+
 	"the network is that of another Network: refused without a list": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		owner := f.readyNetwork("owner")

@@ -22,27 +22,17 @@ import (
 func imported(net *pcapi.Network) bool { return net.Spec.Import != nil }
 
 // errOwned is why a network cannot be imported that another object may have made.
-var errOwned = errors.New("a network of this name may belong to another object: import another, or ask the administrator of the Cloud to set imports to Listed and add it to importableNetworks")
+var errOwned = errors.New("a network of this name may belong to another object: import another, or ask the administrator of the Cloud to set networkImports to Listed and add it to importableNetworks")
 
 // importable returns why a namespace may not import the network of a name; nil if it
 // may. It does not depend on whether there is such a network, and says of no network
 // but the one that the user named. A name that an operator gave is that of another
 // object, possibly of another tenant: only the list allows it.
 func importable(spec *pcapi.CloudSpec, namespace, name string) error {
-	switch spec.Imports {
-	case pcapi.ImportPolicyAny:
-		if hashed.MatchString(name) {
-			return errOwned
-		}
-		return nil
-	case pcapi.ImportPolicyListed:
-		if slices.Contains(spec.ImportableNetworks, pcapi.ImportableNetwork{Name: name, Namespace: namespace}) {
-			return nil
-		}
-		return fmt.Errorf("network %q is not among those that this namespace may import: ask the administrator of the Cloud to add it to importableNetworks", name)
-	default:
-		return errors.New("the Cloud does not allow imports: ask its administrator to set imports, or create a Network without spec.import")
+	if tenancy.NetworkImports(spec) == pcapi.ImportPolicyAny && hashed.MatchString(name) {
+		return errOwned
 	}
+	return tenancy.MayImportNetwork(spec, namespace, name)
 }
 
 // refused reports whether the import of a network that is not on record is not allowed.
@@ -71,7 +61,7 @@ func lookImported(net *pcapi.Network, obs *observation, found []cloud.Network) {
 // refuseOwned refuses the import of a network that another Network of the Cloud has made, which the name may not show: the
 // cloud may have chosen it.
 func (k *kind) refuseOwned(ctx context.Context, obs *observation) error {
-	if !obs.byName || obs.Resource == nil || obs.Spec.Imports != pcapi.ImportPolicyAny {
+	if !obs.byName || obs.Resource == nil || tenancy.NetworkImports(obs.Spec) != pcapi.ImportPolicyAny {
 		return nil
 	}
 	owned, err := k.madeByANetwork(ctx, obs.Cloud, obs.Resource.ID)

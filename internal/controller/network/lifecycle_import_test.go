@@ -199,19 +199,35 @@ func TestNetworkImportPolicy(t *testing.T) {
 	listed := func(name, namespace string) pcapi.CloudSpec {
 		return pcapi.CloudSpec{Imports: pcapi.ImportPolicyListed, ImportableNetworks: []pcapi.ImportableNetwork{{Name: name, Namespace: namespace}}}
 	}
+	networksOf := func(spec pcapi.CloudSpec, policy pcapi.ImportPolicy) pcapi.CloudSpec {
+		spec.NetworkImports = policy
+		return spec
+	}
+	anyVM := pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}
+	listing := func(name string) pcapi.CloudSpec {
+		spec := listed(name, "ns")
+		spec.Imports = pcapi.ImportPolicyAny
+		return spec
+	}
 	const ofAnObject = "b-net-0123456789ab"
 	tests := []struct {
 		name, network string
 		spec          pcapi.CloudSpec
 		want, message string
 	}{
-		{name: "no policy: refused", want: "False Rejected", message: "does not allow imports"},
+		{name: "no policy: refused", want: "False Rejected", message: "set networkImports"},
 		{name: "None: refused", spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyNone}, want: "False Rejected", message: "does not allow imports"},
 		{name: "Listed for this namespace: imported", spec: listed(importedName, "ns"), want: "True InSync"},
 		{name: "Listed for another namespace: refused", spec: listed(importedName, "db"), want: "False Rejected", message: "importableNetworks"},
 		{name: "another network is listed: refused", spec: listed("storage", "ns"), want: "False Rejected", message: "importableNetworks"},
 		{name: "Any: imported", spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}, want: "True InSync"},
 		{name: "Any, network of an object: refused", network: ofAnObject, spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}, want: "False Rejected", message: "may belong to another object"},
+		{name: "any VM and no network: refused", spec: networksOf(anyVM, pcapi.ImportPolicyNone), want: "False Rejected", message: "does not allow imports of networks: ask its administrator to set networkImports"},
+		{name: "any VM and networks of an empty list: refused", spec: networksOf(anyVM, pcapi.ImportPolicyListed), want: "False Rejected", message: "importableNetworks"},
+		{name: "any VM and listed networks: imported", spec: networksOf(listing(importedName), pcapi.ImportPolicyListed), want: "True InSync"},
+		{name: "no VM and any network: imported", spec: networksOf(pcapi.CloudSpec{Imports: pcapi.ImportPolicyNone}, pcapi.ImportPolicyAny), want: "True InSync"},
+		{name: "no VM and any network, network of an object: refused", network: ofAnObject, spec: networksOf(pcapi.CloudSpec{}, pcapi.ImportPolicyAny), want: "False Rejected", message: "set networkImports to Listed"},
+		{name: "any VM and listed networks, network of an object: imported", network: ofAnObject, spec: networksOf(listing(ofAnObject), pcapi.ImportPolicyListed), want: "True InSync"},
 		{name: "Listed, network of an object: imported", network: ofAnObject, spec: listed(ofAnObject, "ns"), want: "True InSync"},
 	}
 	for _, tc := range tests {
@@ -232,7 +248,7 @@ func TestNetworkImportPolicy(t *testing.T) {
 					t.Errorf("id %q and finalizers %v of a refused import", net.Status.NetworkID, net.Finalizers)
 				}
 			}
-			h.editCloud(func(spec *pcapi.CloudSpec) { spec.Imports = pcapi.ImportPolicyNone })
+			h.editCloud(func(spec *pcapi.CloudSpec) { spec.Imports, spec.NetworkImports = pcapi.ImportPolicyNone, "" })
 			h.advance(pollInterval)
 			h.reconcile()
 			h.wantCondition("Ready", tc.want) // what is recorded stays

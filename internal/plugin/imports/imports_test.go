@@ -245,6 +245,38 @@ func TestPatchThatWouldTakeSomethingAwayIsRefused(t *testing.T) {
 	}
 }
 
+// A list that nobody may use while imports is None is opened by no patch that is about VMs.
+func TestPatchOfImportableAllowsNoNetworks(t *testing.T) {
+	t.Parallel()
+	networks := []pcapi.ImportableNetwork{{Name: "storage", Namespace: "dev"}}
+	for _, tc := range []struct {
+		name string
+		spec pcapi.CloudSpec
+		want string
+	}{
+		{"absent, and the Cloud lists networks", pcapi.CloudSpec{Imports: pcapi.ImportPolicyNone, ImportableNetworks: networks}, "networkImports: None"},
+		{"absent, and the Cloud lists none", pcapi.CloudSpec{Imports: pcapi.ImportPolicyNone}, ""},
+		{"set", pcapi.CloudSpec{Imports: pcapi.ImportPolicyNone, NetworkImports: pcapi.ImportPolicyListed, ImportableNetworks: networks}, ""},
+		{"absent, and imports stays", pcapi.CloudSpec{Imports: pcapi.ImportPolicyListed, ImportableNetworks: networks}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			w, err := newWriter(&out, formatImportable, policyOf(&pcapi.Cloud{Spec: tc.spec}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.allow(pcapi.ImportableVM{VMID: "1", Namespace: "dev"})
+			if err := w.end(); err != nil {
+				t.Fatal(err)
+			}
+			if got := out.String(); strings.Contains(got, "networkImports") != (tc.want != "") || !strings.Contains(got, tc.want) {
+				t.Errorf("%s, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

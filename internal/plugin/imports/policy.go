@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -20,6 +21,9 @@ type cloudPolicy struct {
 	known      bool
 	imports    pcapi.ImportPolicy
 	importable []pcapi.ImportableVM
+	// networks is what networkImports has to be, empty for absent, so that another value of imports allows no other
+	// networks.
+	networks pcapi.ImportPolicy
 	// namespaceOf has the namespaces of importable by server.
 	namespaceOf map[string]string
 	// version is the resourceVersion of the Cloud.
@@ -28,6 +32,9 @@ type cloudPolicy struct {
 
 func policyOf(c *pcapi.Cloud) cloudPolicy {
 	p := cloudPolicy{name: c.Name, known: true, imports: c.Spec.Imports, importable: c.Spec.Importable, namespaceOf: map[string]string{}, version: c.ResourceVersion}
+	if c.Spec.NetworkImports == "" && len(c.Spec.ImportableNetworks) > 0 && p.imports != pcapi.ImportPolicyListed {
+		p.networks = cmp.Or(p.imports, pcapi.ImportPolicyNone)
+	}
 	for _, entry := range p.importable {
 		p.namespaceOf[entry.VMID] = entry.Namespace
 	}
@@ -75,7 +82,7 @@ func (p *cloudPolicy) advice(n, unlisted int, namespace string) string {
 	return fmt.Sprintf(`Cloud %[1]q %[2]s. Before the manifests are applied, either allow these servers to namespace %[3]s:
   kubectl privatecloud import --cloud %[1]s -n %[3]s -o importable > allow.yaml     (with the same --match)
   kubectl patch cloud %[1]s --type=merge --patch-file allow.yaml
-or all servers to all namespaces that may use the Cloud, with spec.imports Any.
+or all servers to all namespaces that may use the Cloud, with spec.imports Any. Unless spec.networkImports is set, this allows all networks too.
 %[4]s`, p.name, state, namespace, dormant)
 }
 
@@ -112,13 +119,14 @@ func (w *writer) writePatch() error {
 		ResourceVersion string `json:"resourceVersion,omitempty"`
 	}
 	type patchSpec struct {
-		Imports    pcapi.ImportPolicy   `json:"imports"`
-		Importable []pcapi.ImportableVM `json:"importable"`
+		Imports        pcapi.ImportPolicy   `json:"imports"`
+		NetworkImports pcapi.ImportPolicy   `json:"networkImports,omitempty"`
+		Importable     []pcapi.ImportableVM `json:"importable"`
 	}
 	text, err := yaml.Marshal(struct {
 		Metadata patchMetadata `json:"metadata"`
 		Spec     patchSpec     `json:"spec"`
-	}{patchMetadata{w.cloud.version}, patchSpec{pcapi.ImportPolicyListed, w.added}})
+	}{patchMetadata{w.cloud.version}, patchSpec{pcapi.ImportPolicyListed, w.cloud.networks, w.added}})
 	if err != nil {
 		return fmt.Errorf("write YAML: %w", err)
 	}

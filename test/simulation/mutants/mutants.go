@@ -78,7 +78,7 @@ var mutants = []mutant{
 	{"a claim that a user wrote is proof", vm + "names.go", "if obs.ClaimProved && nameProves(obs.Capabilities()) {", "if nameProves(obs.Capabilities()) {"},
 	{"a server that another VM has is imported", vm + "relate.go", "return !released(other) && (other.Status.VMID != \"\" || older(other, vm))", "return false"},
 	{"another Cloud is another cloud", vm + "relate.go", "same, err := tenancy.SameCloud(ctx, k.Client, obs.Cloud)\n\tif err != nil {\n\t\treturn nil, err\n\t}\n\tif index == serverIndex {", "same := []string{obs.Cloud}\n\tif index == serverIndex {"},
-	{"imports need no permission", "internal/tenancy/imports.go", "return errors.New(\"the Cloud does not allow imports: ask its administrator to set imports, or create a VM without spec.import\")", "return errors.Join()"},
+	{"imports need no permission", "internal/tenancy/imports.go", "return mayImport(spec.Imports, listed,", "return mayImport(pcapi.ImportPolicyAny, listed,"},
 	{"a server of another cluster is imported", vm + "plan.go", "case obs.Foreign:\n", "case false:\n"},
 	{"a name that the cloud changed is not found", vm + "names.go", "alike, chosen := obs.Inventory.NamedAlike(obs.Claimed), chosenFrom(vm, obs)", "alike, chosen := obs.Inventory.NamedAlike(obs.Claimed)[:0], chosenFrom(vm, obs)"},
 	{"an imported id that the cloud uses again is labelled", vm + "plan.go", " && !replaced(vm, obs, server)\n}", "\n}"},
