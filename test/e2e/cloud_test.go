@@ -75,7 +75,7 @@ spec:
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: Cloud
 metadata: {name: %[1]s}
-spec: {endpoint: "http://mock-cloud.%[1]s.svc:8080", pollInterval: 5s}
+spec: {endpoint: "http://mock-cloud.%[1]s.svc:8080", pollInterval: 5s, allowedNamespaces: {}}
 `, separateCloud))
 	kubectl(ctx, "wait", "--for=condition=Ready", "cloud/"+separateCloud, "--timeout=60s")
 }

@@ -46,6 +46,7 @@ func TestChartRendersWhatKustomizeBuilds(t *testing.T) {
 		"approval: its component":                     {"approval.enabled=true", buildWith(t, production, "approval")},
 		"four eyes: its component, too":               {"approval.enabled=true,approval.fourEyes=true", buildWith(t, production, "approval", "approval-four-eyes")},
 		"claims at creation: its component":           {"claimAtCreation.enabled=true", buildWith(t, production, "claim-at-creation")},
+		"allowedNamespaces optional: no policy":       {"requireAllowedNamespaces.enabled=false", withoutPolicies(build(t, production))},
 		"deletion protection: its component":          {"deletionProtection.enabled=true", buildWith(t, production, "deletion-protection")},
 		"monitoring: overlay monitoring, in addition": {monitored, append(build(t, production), build(t, "overlays/monitoring")...)},
 	} {
@@ -57,6 +58,13 @@ func TestChartRendersWhatKustomizeBuilds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withoutPolicies returns the objects that are no admission policy of Kubernetes and no binding of one.
+func withoutPolicies(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy")
+	})
 }
 
 // byName returns the content of objects by kind and name, without what the chart adds to that of config/: its labels and the

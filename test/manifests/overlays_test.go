@@ -365,6 +365,19 @@ func TestComponentAddsTheAdmissionPolicyAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestPolicyThatRequiresAllowedNamespacesIsInTheProductionOverlayAlone(t *testing.T) {
+	for overlay, want := range map[string]bool{"default": false, "overlays/development": false, "overlays/production": true, "overlays/split": true} {
+		objects := build(t, overlay)
+		for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
+			if got := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+				return o.GetKind() == kind && o.GetName() == "private-cloud-operator-allowed-namespaces"
+			}); got != want {
+				t.Errorf("%s has the %s: %t, want %t", overlay, kind, got, want)
+			}
+		}
+	}
+}
+
 func TestImagesHaveTheVersionOfTheMakefile(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// Bootstrap creates the Cloud "default" at an endpoint if there is none. It is a
-// runnable of the manager.
+// Bootstrap creates the Cloud "default" at an endpoint if there is none. All namespaces
+// may use it, which it says, so that the policy of the component allowed-namespaces
+// accepts it. It is a runnable of the manager.
 type Bootstrap struct {
 	Client   client.Client
 	Endpoint string
@@ -26,7 +27,7 @@ func (b Bootstrap) NeedLeaderElection() bool { return true }
 func (b Bootstrap) Start(ctx context.Context) error {
 	c := pcapi.Cloud{
 		ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName},
-		Spec:       pcapi.CloudSpec{Type: pcapi.CloudTypeREST, Endpoint: b.Endpoint},
+		Spec:       pcapi.CloudSpec{Type: pcapi.CloudTypeREST, Endpoint: b.Endpoint, AllowedNamespaces: &metav1.LabelSelector{}},
 	}
 	err := b.Client.Create(ctx, &c)
 	if apierrors.IsAlreadyExists(err) {

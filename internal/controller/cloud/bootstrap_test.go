@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -27,6 +28,9 @@ func TestBootstrapCreatesTheDefaultCloudOnce(t *testing.T) {
 		}
 		if !b.NeedLeaderElection() {
 			t.Error("a standby would write")
+		}
+		if allowed := get(w).Spec.AllowedNamespaces; allowed == nil || allowed.String() != (&metav1.LabelSelector{}).String() {
+			t.Errorf("allowedNamespaces = %v, want {}, which allows all namespaces", allowed)
 		}
 		equal(t, "endpoint: what is there is not changed", "http://first.test", get(w).Spec.Endpoint)
 	}
