@@ -7,6 +7,7 @@
 //	interfaces.go  the network interfaces that a VM asks for, and what a cloud lacks
 //	               for them
 //	probe.go       what a cloud lacks for a readiness probe
+//	access.go      the outcome for an object that may not use its Cloud
 package controller
 
 import (

@@ -100,10 +100,9 @@ func (h *handler) objects(ctx context.Context, name string) (objects, error) {
 // servers out of the lists. If that cannot be found out now, it may.
 func (h *handler) mayUse(ctx context.Context, vm *pcapi.VM, name string) bool {
 	c, err := tenancy.Open(ctx, h.Cache, vm.Namespace, name)
-	_, denied := errors.AsType[*tenancy.DeniedError](err)
-	_, missing := errors.AsType[*tenancy.MissingError](err)
+	_, denied := errors.AsType[*tenancy.AccessError](err)
 	switch {
-	case denied, missing:
+	case denied:
 		return false
 	case err != nil, vm.Spec.Import == nil:
 		return true

@@ -13,6 +13,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -124,15 +125,15 @@ func (l *Lifecycle[T, R, S]) ObserveCloud(ctx context.Context, obj T, obs S, ass
 	}
 	o.Cloud = cmp.Or(recorded, wanted)
 	c, err := tenancy.Open(ctx, l.Client, obj.GetNamespace(), o.Cloud)
-	missing, isMissing := errors.AsType[*tenancy.MissingError](err)
-	denied, isDenied := errors.AsType[*tenancy.DeniedError](err)
+	denied, isDenied := errors.AsType[*tenancy.AccessError](err)
+	if isDenied {
+		o.Denied = controller.Inaccessible(ctx, obj, o.Now, denied, l.Elsewhere)
+	}
 	switch {
-	case isMissing:
-		o.View = l.Directory.Absent(o.Cloud).View()
-		o.CloudMissing, o.Denied = true, reconciler.Blocked("Cloud/"+o.Cloud, pcapi.CloudUnavailableReason, "%v", missing.Or(l.Elsewhere))
-	case isDenied:
-		o.Denied = reconciler.Stalled(pcapi.CloudUnavailableReason, RecheckSoon, denied.Or(l.Elsewhere))
-		c = &pcapi.Cloud{} // its view: what the object has there already may be deleted and released
+	case isDenied && denied.Missing:
+		o.View, o.CloudMissing = l.Directory.Absent(o.Cloud).View(), true
+	case isDenied: // its view: what the object has there already may be deleted and released
+		c = &pcapi.Cloud{}
 		if err := l.Client.Get(ctx, client.ObjectKey{Name: o.Cloud}, c); err != nil {
 			return nil, fmt.Errorf("read Cloud %q: %w", o.Cloud, err)
 		}

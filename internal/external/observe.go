@@ -54,20 +54,16 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 // A Cloud that is being deleted takes nothing new.
 func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R], record Record) error {
 	c, err := tenancy.Open(ctx, l.Client, obj.GetNamespace(), o.Cloud)
-	missing, isMissing := errors.AsType[*tenancy.MissingError](err)
-	if isMissing {
+	denied, isDenied := errors.AsType[*tenancy.AccessError](err)
+	if isDenied && denied.Missing {
+		o.CloudMissing = true
 		o.Inventory = l.Directory.Absent(o.Cloud)
 	} else {
 		o.Inventory = l.Directory.Cloud(o.Cloud)
 	}
 	o.View = o.Inventory.View()
-	if isMissing {
-		o.CloudMissing = true
-		o.Denied = l.blocked(obj, o, "%v", missing.Or(l.Elsewhere))
-		return nil
-	}
-	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		o.Denied = reconciler.Stalled(pcapi.CloudUnavailableReason, RecheckSoon, denied.Or(l.Elsewhere))
+	if isDenied {
+		o.Denied = controller.Inaccessible(ctx, obj, o.Now, denied, l.Elsewhere)
 		return nil
 	}
 	if err != nil {

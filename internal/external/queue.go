@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -28,8 +29,10 @@ func (l *Lifecycle[T, R, S]) ControllerOptions(workers int) ctrlcontroller.Optio
 	}
 }
 
-// Group returns what the object of a request shares workers with. Objects that are gone,
-// and those without an existing Cloud, call no cloud and belong to none.
+// Group returns what the object of a request shares workers with. Objects that are gone, and
+// those whose Cloud does not exist or may not be used, call no cloud and belong to none, so that
+// their waits do not tell which of the two it is. A deleted object may still have something on a
+// Cloud that its namespace may not use any more.
 func (l *Lifecycle[T, R, S]) Group(request reconcile.Request) fairqueue.Group {
 	ctx, group := context.Background(), fairqueue.Group{Namespace: request.Namespace}
 	obj := l.object()
@@ -41,7 +44,8 @@ func (l *Lifecycle[T, R, S]) Group(request reconcile.Request) fairqueue.Group {
 		return group
 	}
 	_, err = tenancy.Open(ctx, l.Client, request.Namespace, name)
-	if _, missing := errors.AsType[*tenancy.MissingError](err); !missing {
+	denied, isDenied := errors.AsType[*tenancy.AccessError](err)
+	if !isDenied || !denied.Missing && deleted(obj) && controllerutil.ContainsFinalizer(obj, l.Options.Finalizer) {
 		group.Cloud = name
 	}
 	return group

@@ -36,7 +36,7 @@ func IndexByIdentity(ctx context.Context, indexer client.FieldIndexer) error {
 // the end of the path.
 func SameCloud(ctx context.Context, reader client.Reader, name string) ([]string, error) {
 	c, err := read(ctx, reader, name)
-	if _, missing := errors.AsType[*MissingError](err); missing {
+	if errors.Is(err, errMissing) {
 		return []string{name}, nil
 	}
 	if err != nil {

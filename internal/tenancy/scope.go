@@ -100,7 +100,7 @@ func never() bool { return false }
 // cache shows.
 func (s Scope) holds(ctx context.Context, cached client.Reader, name string) (bool, error) {
 	c, err := read(ctx, cached, name)
-	if _, missing := errors.AsType[*MissingError](err); missing {
+	if errors.Is(err, errMissing) {
 		return s.Selects(nil), nil
 	}
 	return err == nil && s.Selects(c.Labels), err
@@ -108,19 +108,22 @@ func (s Scope) holds(ctx context.Context, cached client.Reader, name string) (bo
 
 func (s Scope) missing(ctx context.Context, cached client.Reader, name string) (bool, error) {
 	_, err := read(ctx, cached, name)
-	if _, missing := errors.AsType[*MissingError](err); missing {
+	if errors.Is(err, errMissing) {
 		return true, nil
 	}
 	return false, err
 }
 
-// read returns a Cloud as the cache has it, without a wait for writes to it, or a
-// *MissingError.
+// errMissing is the error of read for a Cloud that does not exist.
+var errMissing = errors.New("the Cloud does not exist")
+
+// read returns a Cloud as the cache has it, without a wait for writes to it, or
+// errMissing.
 func read(ctx context.Context, cached client.Reader, name string) (*pcapi.Cloud, error) {
 	var c pcapi.Cloud
 	err := cached.Get(ctx, client.ObjectKey{Name: name}, &c, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if apierrors.IsNotFound(err) {
-		return nil, &MissingError{Cloud: name}
+		return nil, errMissing
 	}
 	return &c, wrapRead(name, err)
 }

@@ -1,7 +1,7 @@
 // Package tenancy resolves which Cloud an object uses, and whether its namespace
-// may use it.
+// may use it or a VMClass.
 //
-//	tenancy.go   the Cloud of an object, and access to it
+//	tenancy.go   the Cloud of an object, and access to it and to VMClasses
 //	imports.go   which servers and networks of a Cloud a namespace may import
 //	identity.go  which Clouds lead to the same cloud
 //	watch.go     which events change this
@@ -31,25 +31,34 @@ import (
 // Elsewhere is what users of a kind with a cloudRef can do if a Cloud is of no use to them.
 const Elsewhere = "choose another in spec.cloudRef"
 
-// MissingError is returned if a Cloud does not exist.
-type MissingError struct{ Cloud string }
-
-func (e *MissingError) Error() string { return e.Or(Elsewhere).Error() }
-
-// Or returns the error, with what users can do instead.
-func (e *MissingError) Or(instead string) error {
-	return fmt.Errorf("Cloud %q does not exist: create it, or %s", e.Cloud, instead)
+// AccessError is returned if a Cloud or a VMClass does not exist, or a namespace may not use
+// it. Its text is the same for both, and reveals nothing else: users of a namespace must not
+// learn what exists that they may not use.
+type AccessError struct {
+	// Kind is Cloud or VMClass.
+	Kind, Name, Namespace string
+	// Missing: it does not exist. Only administrators may learn that.
+	Missing bool
 }
 
-// DeniedError is returned if a namespace may not use a Cloud. It reveals nothing
-// else about that Cloud.
-type DeniedError struct{ Namespace, Cloud string }
-
-func (e *DeniedError) Error() string { return e.Or(Elsewhere).Error() }
+func (e *AccessError) Error() string { return e.Or(Elsewhere).Error() }
 
 // Or returns the error, with what users can do instead.
-func (e *DeniedError) Or(instead string) error {
-	return fmt.Errorf("namespace %q may not use Cloud %q: %s, or ask the administrator of the Cloud", e.Namespace, e.Cloud, instead)
+func (e *AccessError) Or(instead string) error {
+	return fmt.Errorf("%s: %s, or ask an administrator", e.Fact(), instead)
+}
+
+// Fact returns the text without what users can do.
+func (e *AccessError) Fact() string {
+	return fmt.Sprintf("%s %q does not exist, or namespace %q may not use it", e.Kind, e.Name, e.Namespace)
+}
+
+// Cause returns for the log which of the two it is.
+func (e *AccessError) Cause() string {
+	if e.Missing {
+		return "it does not exist"
+	}
+	return "its allowedNamespaces does not select the namespace"
 }
 
 // NamespacePendingError is returned if the cache does not have a namespace yet. An
@@ -77,23 +86,49 @@ func CloudFor(ctx context.Context, reader client.Reader, namespace string, ref *
 	return cmp.Or(set[pcapi.DefaultCloudLabel], pcapi.DefaultCloudName), err
 }
 
-// Open returns the Cloud with this name if the namespace may use it, else a
-// *MissingError, a *DeniedError or a *NamespacePendingError. Nobody may use a Cloud
+// Open returns the Cloud with this name if the namespace may use it, else an
+// *AccessError or a *NamespacePendingError. Nobody may use a Cloud
 // whose allowedNamespaces is invalid, which the Cloud reports itself. The Cloud is
 // shared with the cache: callers MUST NOT change it. Open does not wait until the cache
 // has what this process wrote to the Cloud, which is only status and finalizers.
 func Open(ctx context.Context, reader client.Reader, namespace, name string) (*pcapi.Cloud, error) {
 	c, err := read(ctx, reader, name)
-	if err != nil {
+	switch {
+	case errors.Is(err, errMissing):
+		return nil, &AccessError{Kind: "Cloud", Name: name, Namespace: namespace, Missing: true}
+	case err != nil:
 		return nil, err
 	}
 	switch allowed, err := Selects(ctx, reader, c.Spec.AllowedNamespaces, namespace); {
 	case err != nil:
 		return nil, err
 	case !allowed:
-		return nil, &DeniedError{Namespace: namespace, Cloud: name}
+		return nil, &AccessError{Kind: "Cloud", Name: name, Namespace: namespace}
 	}
 	return c, nil
+}
+
+// OpenClass returns the VMClass with this name if the namespace may use it, else an
+// *AccessError or a *NamespacePendingError. Nobody may use a VMClass whose allowedNamespaces is
+// invalid. It is shared with the cache: callers MUST NOT change it.
+func OpenClass(ctx context.Context, reader client.Reader, namespace, name string) (*pcapi.VMClass, error) {
+	denied := &AccessError{Kind: "VMClass", Name: name, Namespace: namespace}
+	var class pcapi.VMClass
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, &class, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		denied.Missing = true
+		return nil, denied
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read VMClass %q: %w", name, err)
+	}
+	switch allowed, err := Selects(ctx, reader, class.Spec.AllowedNamespaces, namespace); {
+	case err != nil:
+		return nil, err
+	case !allowed:
+		return nil, denied
+	}
+	return &class, nil
 }
 
 // Selects reports whether a field allowedNamespaces selects a namespace. Nil selects all,
@@ -115,9 +150,7 @@ func Selects(ctx context.Context, reader client.Reader, allowed *metav1.LabelSel
 // the cache and copies nothing.
 func Allowed(ctx context.Context, reader client.Reader, namespace, name string) (bool, error) {
 	_, err := Open(ctx, reader, namespace, name)
-	_, missing := errors.AsType[*MissingError](err)
-	_, denied := errors.AsType[*DeniedError](err)
-	if missing || denied {
+	if _, denied := errors.AsType[*AccessError](err); denied {
 		return false, nil
 	}
 	return err == nil, err

@@ -87,10 +87,8 @@ func TestOpen(t *testing.T) {
 			reader := readerOf(t, tc.clouds...)
 			c, err := Open(t.Context(), reader, tc.namespace, "home")
 			got := opened
-			if _, is := errors.AsType[*MissingError](err); is {
-				got = missing
-			} else if _, is := errors.AsType[*DeniedError](err); is {
-				got = denied
+			if refused, is := errors.AsType[*AccessError](err); is {
+				got = map[bool]kind{true: missing, false: denied}[refused.Missing]
 			} else if _, is := errors.AsType[*NamespacePendingError](err); is {
 				got = pending
 			} else if err != nil || c == nil || c.Name != "home" {
@@ -120,7 +118,7 @@ func TestOpenRevealsNothingOfADeniedCloud(t *testing.T) {
 				c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "login"}
 			})
 			_, err := Open(t.Context(), readerOf(t, secret), "team-a", "home")
-			const want = `namespace "team-a" may not use Cloud "home": choose another in spec.cloudRef, or ask the administrator of the Cloud`
+			const want = `Cloud "home" does not exist, or namespace "team-a" may not use it: choose another in spec.cloudRef, or ask an administrator`
 			if err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/tenancy"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -112,6 +113,53 @@ var claimPolicyCases = cases{
 	"Cloud that does not exist: the VM is created without a claim": func(t *T) {
 		f := newClaimFixture(t, mockcloud.Options{})
 		t.Expect(f.created(func(vm *pcapi.VM) { vm.Spec.CloudRef.Name = "nowhere" })).To(unclaimed())
+	},
+
+	"Cloud that the namespace may not use: the VM is created as with one that does not exist": func(t *T) {
+		requirement := func(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+			return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+		}
+		const key = "claim-at-creation"
+		f := newClaimFixture(t, mockcloud.Options{})
+		t.Eventually(func() []string { return f.created().Finalizers }).ShouldNot(BeEmpty(), "the API server has seen what the Cloud can do")
+		for name, tc := range map[string]struct {
+			selector *metav1.LabelSelector
+			allowed  bool
+		}{
+			"all":                         {&metav1.LabelSelector{}, true},
+			"matchLabels":                 {&metav1.LabelSelector{MatchLabels: claimPolicyLabels}, true},
+			"matchLabels, another value":  {&metav1.LabelSelector{MatchLabels: map[string]string{key: "no"}}, false},
+			"matchLabels, another label":  {&metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}, false},
+			"In":                          {requirement(key, "In", "no", "enabled"), true},
+			"In, another value":           {requirement(key, "In", "no"), false},
+			"In, another label":           {requirement("team", "In", "enabled"), false},
+			"In without values":           {requirement(key, "In"), false},
+			"NotIn":                       {requirement(key, "NotIn", "no"), true},
+			"NotIn, another label":        {requirement("team", "NotIn", "a"), true},
+			"NotIn, the value":            {requirement(key, "NotIn", "no", "enabled"), false},
+			"NotIn with an invalid value": {requirement(key, "NotIn", "a b"), false},
+			"Exists":                      {requirement(key, "Exists"), true},
+			"Exists, another label":       {requirement("team", "Exists"), false},
+			"Exists with values":          {requirement(key, "Exists", "enabled"), false},
+			"DoesNotExist":                {requirement("team", "DoesNotExist"), true},
+			"DoesNotExist, the label":     {requirement(key, "DoesNotExist"), false},
+			"an invalid key":              {requirement("a b", "DoesNotExist"), false},
+			"an unknown operator":         {requirement(key, "Like", "enabled"), false},
+			"labels match, expressions do not": {&metav1.LabelSelector{
+				MatchLabels: claimPolicyLabels, MatchExpressions: requirement("team", "Exists").MatchExpressions,
+			}, false},
+		} {
+			edit(t, f.object, func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = tc.selector })
+			want := unclaimed()
+			if tc.allowed {
+				want = claimed("web", f.object.Name)
+			}
+			t.Eventually(func() *pcapi.VM { return f.created() }).Should(want, name)
+			t.Consistently(func() *pcapi.VM { return f.created() }, "300ms").Should(want, name)
+			selects, err := tenancy.Selects(t.Context(), env.Client, tc.selector, f.namespace)
+			t.Expect(err).NotTo(HaveOccurred())
+			t.Expect(selects).To(Equal(tc.allowed), "what the operator says: %s", name)
+		}
 	},
 
 	"the name is prohibited: the VM is not created in the cloud and can be deleted": func(t *T) {

@@ -47,7 +47,7 @@ func TestVMClass(t *testing.T) {
 			f := newFixture(t, mockcloud.Options{})
 			name := f.className("small")
 			vm := f.createVM("web", func(vm *pcapi.VM) { vm.Spec.ClassName = name })
-			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "ClassUnavailable", `VMClass "`+name+`" does not exist`))
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "ClassUnavailable", `VMClass "`+name+`" does not exist, or namespace`))
 			t.Expect(f.createCalls()).To(BeZero())
 
 			class := f.createClass("small", 2, 4)
@@ -66,7 +66,7 @@ func TestVMClass(t *testing.T) {
 				c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "analytics"}}
 			})
 			vm := f.createVM("web", func(vm *pcapi.VM) { vm.Spec.ClassName = class.Name })
-			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "ClassUnavailable", "may not be used in namespace"))
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "ClassUnavailable", "may not use it"))
 			t.Expect(f.createCalls()).To(BeZero())
 
 			edit(t, f.namespaceObject(), func(ns *corev1.Namespace) { ns.Labels["team"] = "analytics" })

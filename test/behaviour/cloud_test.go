@@ -73,7 +73,7 @@ var cloudCases = cases{
 		})
 		denied := f.createVM("web")
 		t.Eventually(latest(denied)).Should(SatisfyAll(
-			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", `namespace "`+f.namespace+`" may not use Cloud "`+f.object.Name+`"`),
+			testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", `Cloud "`+f.object.Name+`" does not exist, or namespace "`+f.namespace+`" may not use it`),
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Pending"),
 		))
 		f.namespace = newNamespace(t, map[string]string{"cloud": "yes"})
@@ -93,7 +93,7 @@ var cloudCases = cases{
 		})
 		requestReconcile(t, vm)
 		t.Eventually(latest(vm)).Should(SatisfyAll(
-			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"),
+			testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"),
 			testkit.HaveCondition(pcapi.GuestReadyCondition, metav1.ConditionUnknown, "CloudUnavailable", "the condition Ready says why"),
 		))
 		t.Expect(get(t, vm)).To(HaveField("Status.VMID", vm.Status.VMID))

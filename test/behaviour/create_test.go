@@ -175,7 +175,7 @@ var createCases = cases{
 		t.Expect(env.Client.Create(t.Context(), vm)).To(Succeed())
 
 		t.Eventually(latest(vm)).Should(SatisfyAll(
-			testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", `Cloud "cloud-late" does not exist: create it`),
+			testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", `Cloud "cloud-late" does not exist, or namespace`),
 			testkit.HaveCondition("NameChecked", metav1.ConditionUnknown, "CheckFailed"),
 		))
 		createCloud(t, endpoint, func(c *pcapi.Cloud) { c.Name = "cloud-late" })

@@ -335,7 +335,7 @@ var gpuInfoCases = cases{
 		}
 		onA := f.createNode(f.namespace+"-a", "a", 10)
 		denied := SatisfyAll(
-			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", `namespace "`+f.namespace+`" may not use Cloud "`+f.object.Name+`"`),
+			testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", `Cloud "`+f.object.Name+`" does not exist, or namespace "`+f.namespace+`" may not use it`),
 			Not(testkit.HaveCondition("Placed", "", "")),
 			HaveField("Status.SuitableNodeName", ""), HaveField("Status.SuitableHostName", ""), HaveField("Status.NodeCPUUsage", BeZero()),
 			HaveField("Status.NodeMemoryUsage", BeZero()), HaveField("Status.AvailableAcceleratorTime", BeZero()),
@@ -404,19 +404,19 @@ var gpuInfoCases = cases{
 		}
 	},
 
-	"the Cloud does not exist or is deleted: it is reported as unavailable": func(t *T) {
+	"the Cloud does not exist or is deleted: nothing about the cloud is reported": func(t *T) {
 		f := newFixture(t, gpuHosts(100, 100))
 		onA := f.createNode(f.namespace+"-a", "a", 10)
 		name := f.object.Name + "-later"
 		gpu := f.createGPUInfo("job", 10, func(gpu *pcapi.GPUInfo) { gpu.Spec.CloudRef.Name = name })
-		t.Eventually(latest(gpu)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist`))
+		t.Eventually(latest(gpu)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist, or namespace "`+f.namespace+`" may not use it`))
 		object := testkit.Cloud(name, f.URL)
 		t.Expect(env.Client.Create(t.Context(), object)).To(Succeed())
 		waitPlaced(t, gpu, onA, "a")
 		deleteObject(t, object)
 		t.Eventually(latest(gpu)).Should(SatisfyAll(
-			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist`),
-			HaveField("Status.SuitableNodeName", onA.Name),
+			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist, or namespace "`+f.namespace+`" may not use it`),
+			Not(testkit.HaveCondition("Placed", "", "")), HaveField("Status.SuitableNodeName", ""), HaveField("Status.Reservation", BeNil()),
 		))
 	},
 

@@ -201,12 +201,12 @@ var networkCases = cases{
 		t.Expect(get(t, net).Status).To(Equal(net.Status))
 	},
 
-	"the namespace may not use the Cloud: the Network stalls and nothing is created": func(t *T) {
+	"the namespace may not use the Cloud: the Network reports it and nothing is created": func(t *T) {
 		f := newFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 		})
 		net := f.createNetwork("net")
-		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", "may not use it"))
 		t.Expect(f.effects()).To(BeEmpty())
 	},
 

@@ -38,7 +38,7 @@ func deniedVM(name string, change func(*pcapi.VM, mockcloud.Server)) func(*T) {
 		f.waitForPolls(1)
 		f.ResetCalls()
 		vm := f.createVM(name, func(vm *pcapi.VM) { change(vm, theirs) })
-		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", "may not use it"))
 		f.waitForPolls(2)
 		t.Expect(get(t, vm)).To(SatisfyAll(
 			HaveField("Status.VMID", ""), HaveField("Status.Host", ""), HaveField("Status.Cloud", ""), HaveField("Status.CPUUtilization", BeNil()),
@@ -112,7 +112,7 @@ var namespaceCases = cases{
 		f.waitForPolls(1)
 		f.ResetCalls()
 		net := f.createNetwork("net")
-		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", "may not use it"))
 		f.waitForPolls(2)
 		t.Expect(f.CountCalls("", "")).To(Equal(f.CountCalls("GET", "/servers")), "calls beside polls: %v", f.Calls())
 	},
@@ -123,7 +123,7 @@ var namespaceCases = cases{
 		edit(t, f.object, func(c *pcapi.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Like"}}}
 		})
-		denied := testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud")
+		denied := testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", "may not use it")
 		for _, object := range []client.Object{f.createVM("web"), f.createNetwork("net"), f.createGroup("group", 1), f.createGPUInfo("job", 1)} {
 			t.Eventually(latest(object)).Should(denied)
 		}
@@ -152,7 +152,7 @@ var namespaceCases = cases{
 		f.waitForPolls(1)
 		forged := f.createVM("theirs", func(vm *pcapi.VM) { vm.Finalizers = []string{"samplecontroller.k8s.io/vm"} })
 		deleteObject(t, forged)
-		t.Eventually(latest(forged)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "may not use Cloud"))
+		t.Eventually(latest(forged)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "may not use it"))
 		t.Expect(get(t, forged)).To(testkit.HaveCondition("Created", metav1.ConditionFalse, "Pending"))
 		f.waitForPolls(2)
 		t.Expect(f.serversNamed("theirs")).To(Equal([]string{theirs.ID}))
@@ -164,7 +164,7 @@ var namespaceCases = cases{
 	"the namespace's labels change to allowed ones: its VM is created": func(t *T) {
 		f := newFixture(t, mockcloud.Options{}, restricted)
 		vm := f.createVM("web")
-		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
 		edit(t, f.namespaceObject(), func(ns *corev1.Namespace) { ns.Labels["cloud"] = "yes" })
 		waitReady(t, vm)
 	},
@@ -173,7 +173,7 @@ var namespaceCases = cases{
 		f := newFixture(t, mockcloud.Options{}, restricted)
 		f.setDefaultCloud(f.object.Name)
 		vm := f.createVM("web", withoutCloudRef)
-		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
 		edit(t, f.object, func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = nil })
 		waitReady(t, vm)
 	},

@@ -347,7 +347,7 @@ spec:
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 		})
 		g := f.createGroup("web", 1)
-		t.Eventually(latest(g)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
+		t.Eventually(latest(g)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", "may not use it"))
 		t.Expect(membersOf(g)(t.Context())).To(BeEmpty())
 		edit(t, f.namespaceObject(), func(ns *corev1.Namespace) { ns.Labels["cloud"] = "yes" })
 		t.Eventually(latest(g)).Should(testkit.BeReady())

@@ -38,7 +38,8 @@ func registerWebhook(ctx context.Context, webhook *testkit.Webhook, name string,
 	if err := env.Client.Create(ctx, namespace); err != nil {
 		return fmt.Errorf("creating a namespace for the webhook: %w", err)
 	}
-	const warning = `Warning: vmname "any" was not checked: Cloud "nowhere" does not exist; the operator checks it before it creates the VM`
+	warning := fmt.Sprintf(`Warning: vmname "any" was not checked: Cloud "nowhere" does not exist, or namespace %q may not use it; the operator checks it before it creates the VM`,
+		namespace.Name)
 	var output string
 	err := wait.PollUntilContextTimeout(ctx, longestInterval, timeout, true, func(ctx context.Context) (bool, error) {
 		output, _ = env.Kubectl(ctx, manifest(namespace.Name, "any", "{vmname: any, cloudRef: {name: nowhere}}"), "create", "--dry-run=server", "-f", "-")
@@ -161,9 +162,9 @@ var nameChecks = cases{
 		})
 		vm, output, err := f.applyVM("forbidden")
 		t.Expect(err).NotTo(HaveOccurred(), output)
-		t.Expect(output).To(ContainSubstring(fmt.Sprintf(`Warning: vmname "forbidden" was not checked: namespace %q may not use Cloud %q;`, f.namespace, f.object.Name)))
+		t.Expect(output).To(ContainSubstring(fmt.Sprintf(`Warning: vmname "forbidden" was not checked: Cloud %q does not exist, or namespace %q may not use it;`, f.object.Name, f.namespace)))
 		t.Expect(f.checkCalls()).To(BeZero())
-		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", "may not use it"))
 	},
 
 	"an existing server is imported: the name is not checked": func(t *T) {

@@ -70,8 +70,8 @@ func (k *kind) keeping(ctx context.Context, c *pcapi.Cloud, vms []pcapi.VM, netw
 		may, known := access[namespace]
 		if !known {
 			_, err := tenancy.Open(ctx, k.client, namespace, c.Name)
-			_, denied := errors.AsType[*tenancy.DeniedError](err)
-			may = !denied
+			denied, ok := errors.AsType[*tenancy.AccessError](err)
+			may = !ok || denied.Missing // the cache may lack the Cloud already
 			access[namespace] = may
 		}
 		return may

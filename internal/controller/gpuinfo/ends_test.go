@@ -168,12 +168,11 @@ func TestReportRequeuesAtTheEndByTheMonotonicClock(t *testing.T) {
 		node string
 		want time.Duration
 	}{
-		"the choice is kept":                          {world(1, ahead), "n1", time.Hour},
-		"the cloud is unavailable":                    {world(1, ahead, away), "n1", time.Hour},
-		"another is chosen: it has hours of its own":  {world(2, ahead, nodeIs(1, func(n *node) { n.cordoned = true })), "n2", 10 * time.Hour},
-		"the clocks agree: the recorded end is used":  {world(1), "n1", 9 * time.Hour},
-		"the cloud is unavailable, the clocks agree":  {world(1, away), "n1", 9 * time.Hour},
-		"the Cloud is gone: the outcome requeues too": {world(1, ahead, away, func(s *observation) { s.cloudless = true }), "n1", time.Hour},
+		"the choice is kept":                         {world(1, ahead), "n1", time.Hour},
+		"the cloud is unavailable":                   {world(1, ahead, away), "n1", time.Hour},
+		"another is chosen: it has hours of its own": {world(2, ahead, nodeIs(1, func(n *node) { n.cordoned = true })), "n2", 10 * time.Hour},
+		"the clocks agree: the recorded end is used": {world(1), "n1", 9 * time.Hour},
+		"the cloud is unavailable, the clocks agree": {world(1, away), "n1", 9 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gpu := asking(reported)

@@ -42,8 +42,6 @@ type observation struct {
 	refused error
 	// unknown is the outcome if the reads below failed; nil if the fields are complete.
 	unknown error
-	// cloudless is whether the Cloud object does not exist.
-	cloudless bool
 	// interval is the time between two listings of the cloud.
 	interval time.Duration
 
@@ -90,13 +88,11 @@ func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation
 		return controller.AwaitNamespace(err)
 	}
 	c, err := tenancy.Open(ctx, k.client, gpu.Namespace, obs.cloud)
-	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
-		obs.cloudless = true
-		k.forgetCloud(obs.cloud)
-		return blocked(obs, pcapi.CloudUnavailableReason, "%v", missing)
-	}
-	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		obs.refused = refusal(pcapi.CloudUnavailableReason, denied)
+	if denied, ok := errors.AsType[*tenancy.AccessError](err); ok {
+		if denied.Missing {
+			k.forgetCloud(obs.cloud)
+		}
+		obs.refused = controller.Inaccessible(ctx, gpu, obs.now, denied, tenancy.Elsewhere)
 		return nil
 	}
 	if err != nil {

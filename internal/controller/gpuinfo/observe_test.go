@@ -296,7 +296,7 @@ func TestObserveWithoutAccess(t *testing.T) {
 	teamA := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
 	invalid := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Like"}}}
 	jobs := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "jobs"}}
-	const denied = `namespace "jobs" may not use Cloud "home": choose another in spec.cloudRef, or ask the administrator of the Cloud`
+	const denied = `Cloud "home" does not exist, or namespace "jobs" may not use it: choose another in spec.cloudRef, or ask an administrator`
 	for name, test := range map[string]struct {
 		objects []client.Object
 		gpu     *pcapi.GPUInfo
@@ -311,14 +311,13 @@ func TestObserveWithoutAccess(t *testing.T) {
 			&reconciler.WaitError{After: time.Second, Reason: pcapi.ProgressingReason, Message: `namespace "jobs" has not been observed yet`, Quiet: true},
 		},
 		"the namespace has another label: refused": {
-			[]client.Object{home(teamA), jobs}, asking(on), reconciler.Stalled(pcapi.CloudUnavailableReason, recheckRefused, errors.New(denied)),
+			[]client.Object{home(teamA), jobs}, asking(on), reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New(denied)),
 		},
 		"allowedNamespaces is no selector: refused": {
-			[]client.Object{home(invalid), jobs}, asking(on), reconciler.Stalled(pcapi.CloudUnavailableReason, recheckRefused, errors.New(denied)),
+			[]client.Object{home(invalid), jobs}, asking(on), reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New(denied)),
 		},
-		"the Cloud does not exist: blocked": {
-			[]client.Object{jobs}, asking(on),
-			reconciler.Blocked("Cloud/home", pcapi.CloudUnavailableReason, `Cloud "home" does not exist: create it, or choose another in spec.cloudRef`),
+		"the Cloud does not exist: refused": {
+			[]client.Object{jobs}, asking(on), reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New(denied)),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -143,7 +143,7 @@ func outcomeOf(gpu *pcapi.GPUInfo, obs *observation, d decision) error {
 		return obs.refused
 	case d.expired:
 		return expired(gpu)
-	case d.stays && d.current && !obs.cloudless:
+	case d.stays && d.current:
 		return nil
 	case obs.unknown != nil:
 		if blocked, ok := errors.AsType[*reconciler.BlockedError](obs.unknown); ok && d.stays {

@@ -156,9 +156,6 @@ func TestDecisions(t *testing.T) {
 			asking(holding("n1", hour)), world(0, away, func(s *observation) { s.cloud = "other" }), planned{Stays: true, Reason: pcapi.CloudUnavailableReason},
 		},
 		"the cloud is unavailable, nothing chosen before: nothing": {asking(), world(0, away), planned{Reason: pcapi.CloudUnavailableReason}},
-		"the Cloud does not exist: stays, and not ready": {
-			asking(holding("n1", hour)), world(0, away, func(s *observation) { s.cloudless = true }), planned{Stays: true, Reason: pcapi.CloudUnavailableReason},
-		},
 		"the Cloud is refused: nothing": {
 			asking(holding("n1", hour)), world(2, refused), planned{Reason: pcapi.CloudUnavailableReason},
 		},
@@ -172,16 +169,14 @@ func TestDecisions(t *testing.T) {
 }
 
 func TestPlanRequeuesAtTheEndOfTheReservationWhileBlocked(t *testing.T) {
-	gone := func(s *observation) { s.cloudless = true }
 	observed, _ := errors.AsType[*reconciler.BlockedError](errAway)
 	for name, test := range map[string]struct {
 		gpu  *pcapi.GPUInfo
 		obs  *observation
 		want time.Duration
 	}{
-		"the Cloud does not exist": {asking(holding("n1", time.Hour)), world(0, away, gone), 9 * time.Hour},
-		"the spec changed":         {asking(holding("n1", time.Hour), edited), world(0, away), 9 * time.Hour},
-		"nothing is reserved":      {asking(), world(0, away, gone), 0},
+		"the spec changed":    {asking(holding("n1", time.Hour), edited), world(0, away), 9 * time.Hour},
+		"nothing is reserved": {asking(), world(0, away), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			blocked, _ := errors.AsType[*reconciler.BlockedError]((&kind{}).Plan(test.gpu, test.obs).Outcome)

@@ -13,10 +13,7 @@ import (
 
 func TestPlanAndReportDoNotChangeTheirInputs(t *testing.T) {
 	changes := map[string]func(*observation){
-		"as it is": func(*observation) {}, "the cloud is unavailable": away, "a request": requested("again"), "no Cloud": func(o *observation) {
-			away(o)
-			o.cloudless = true
-		},
+		"as it is": func(*observation) {}, "the cloud is unavailable": away, "a request": requested("again"),
 		"the Cloud is refused": func(o *observation) {
 			o.refused = reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New("not allowed"))
 		},

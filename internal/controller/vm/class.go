@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -14,6 +13,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -77,31 +77,21 @@ func (k *kind) observeClass(ctx context.Context, vm *pcapi.VM, obs *observation)
 	if len(untakenClass(vm)) == 0 || !vm.DeletionTimestamp.IsZero() || observeOnly(vm) {
 		return nil
 	}
-	var class pcapi.VMClass
-	err := k.Client.Get(ctx, client.ObjectKey{Name: name}, &class, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
-		obs.unclassed = classUnavailable(name, "does not exist: name another in spec.className, or ask an administrator to create it")
+	class, err := tenancy.OpenClass(ctx, k.Client, vm.Namespace, name)
+	if denied, ok := errors.AsType[*tenancy.AccessError](err); ok {
+		why := denied.Or("name another in spec.className")
+		controller.LogAccess(ctx, vm, denied, why.Error())
+		obs.unclassed = reconciler.Blocked("VMClass/"+name, pcapi.ClassUnavailableReason, "%v", why)
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read VMClass %q: %w", name, err)
-	}
-	switch allowed, err := tenancy.Selects(ctx, k.Client, class.Spec.AllowedNamespaces, vm.Namespace); {
-	case err != nil:
 		return err
-	case !allowed:
-		obs.unclassed = classUnavailable(name, fmt.Sprintf("may not be used in namespace %q: name another in spec.className, or ask an administrator", vm.Namespace))
-	default:
-		obs.class = &pcapi.VMClassStatus{Name: name, Hardware: class.Spec.Hardware}
-		if class.Spec.OpenStack != nil {
-			obs.class.Flavor = class.Spec.OpenStack.Flavor
-		}
+	}
+	obs.class = &pcapi.VMClassStatus{Name: name, Hardware: class.Spec.Hardware}
+	if class.Spec.OpenStack != nil {
+		obs.class.Flavor = class.Spec.OpenStack.Flavor
 	}
 	return nil
-}
-
-func classUnavailable(name, why string) error {
-	return reconciler.Blocked("VMClass/"+name, pcapi.ClassUnavailableReason, "VMClass %q %s", name, why)
 }
 
 // stepTakeClass stores the size of the class. A create must not be sent before: one with the

@@ -114,7 +114,7 @@ func TestForecastOfACreate(t *testing.T) {
 		"the Cloud does not exist":                {vmWith(), world{noCloud}, nil, "blocked: CloudUnavailable by Cloud/default"},
 		"the Cloud does not answer":               {vmWith(), world{away}, nil, "blocked: CloudUnavailable by Cloud/default"},
 		"the brake is on":                         {vmWith(), world{braked}, nil, "blocked: Braked by Cloud/default"},
-		"the Cloud is for other namespaces":       {vmWith(), world{elsewhere}, nil, "stalled: CloudUnavailable, again in 1m0s"},
+		"the Cloud is for other namespaces":       {vmWith(), world{elsewhere}, nil, "blocked: CloudUnavailable by Cloud/default"},
 		"an import that the Cloud does not allow": {vmWith(importing), nil, nil, "stalled: Rejected, again in 10m0s"},
 		"an import that it allows":                {vmWith(importing), world{anyImports}, []string{"{Import web s1 [] }"}, "in sync"},
 		"an import without labels":                {vmWith(importing), world{anyImports, lacking(cloud.Labels)}, nil, "in sync"},

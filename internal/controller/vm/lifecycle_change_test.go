@@ -333,18 +333,18 @@ func TestAllowedNamespacesRestrictsCreates(t *testing.T) {
 				h.wantServers("s1")
 				return
 			}
-			h.wantRequeue(time.Minute, result)
+			h.wantRequeue(0, result)
 			h.wantCalls()
-			h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", `namespace "ns" may not use Cloud "default"`)
+			h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", `Cloud "default" does not exist, or namespace "ns" may not use it`)
 		})
 	}
 }
 
-func TestMissingCloudBlocksVM(t *testing.T) {
+func TestMissingCloudStallsVM(t *testing.T) {
 	h := newHarness(t, everything, vmWith(func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "absent"} }))
 	equal(t, "result", ctrl.Result{}, h.mustReconcile())
 	h.wantCalls()
-	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", `Cloud "absent" does not exist: create it`)
+	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", `Cloud "absent" does not exist, or namespace "ns" may not use it`)
 	h.remove()
 	h.wantGone()
 }

@@ -62,7 +62,7 @@ func TestVMWaitsForItsClassAndTakesItsSize(t *testing.T) {
 	h := newHarness(t, everything, vmWith(ofClass("small")))
 	h.mustReconcile()
 	h.wantCalls()
-	h.wantCondition(pcapi.ReadyCondition, "False ClassUnavailable", `VMClass "small" does not exist`, "spec.className")
+	h.wantCondition(pcapi.ReadyCondition, "False ClassUnavailable", `VMClass "small" does not exist, or namespace "ns" may not use it`, "spec.className")
 	if err := h.client.Create(t.Context(), aClass("small", 2, 4)); err != nil {
 		t.Fatalf("create VMClass: %v", err)
 	}
@@ -87,7 +87,7 @@ func TestClassThatTheNamespaceMayNotUseIsNotTaken(t *testing.T) {
 			h := newHarness(t, everything, vmWith(ofClass("small")), class, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 			h.mustReconcile()
 			h.wantCalls()
-			h.wantCondition(pcapi.ReadyCondition, "False ClassUnavailable", `VMClass "small" may not be used in namespace "ns"`)
+			h.wantCondition(pcapi.ReadyCondition, "False ClassUnavailable", `VMClass "small" does not exist, or namespace "ns" may not use it`)
 			h.wantNoWords("secret-team")
 		})
 	}

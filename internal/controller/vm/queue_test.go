@@ -23,7 +23,10 @@ func TestVMsShareWorkersByCloudAndNamespace(t *testing.T) {
 	}
 	recorded := uses("other")
 	recorded.Status.VMID, recorded.Status.Cloud = "s-1", "default"
-	denied := uses("closed")
+	denied, leaving, gone := uses("closed"), uses("closed"), uses("missing")
+	for _, vm := range []*pcapi.VM{leaving, gone} {
+		vm.Finalizers = []string{pcapi.VMFinalizer}
+	}
 	for name, tc := range map[string]struct {
 		vm   *pcapi.VM
 		want string
@@ -31,7 +34,9 @@ func TestVMsShareWorkersByCloudAndNamespace(t *testing.T) {
 		"it names a Cloud: that":                            {uses("other"), "other"},
 		"it names none: the default Cloud":                  {uses(""), "default"},
 		"its server is on another than it names: the other": {recorded, "default"},
-		"its namespace may not use the Cloud: the Cloud":    {denied, "closed"},
+		"its namespace may not use the Cloud: none":         {denied, ""},
+		"and it is deleted: the Cloud":                      {leaving, "closed"},
+		"it is deleted, and the Cloud does not exist: none": {gone, ""},
 		"the Cloud does not exist: none":                    {uses("missing"), ""},
 		"it does not exist: none":                           {nil, ""},
 	} {
@@ -45,6 +50,11 @@ func TestVMsShareWorkersByCloudAndNamespace(t *testing.T) {
 				}
 				if err := h.client.Status().Update(t.Context(), tc.vm); err != nil {
 					t.Fatalf("Update: %v", err)
+				}
+				if len(tc.vm.Finalizers) > 0 {
+					if err := h.client.Delete(t.Context(), tc.vm); err != nil {
+						t.Fatalf("Delete: %v", err)
+					}
 				}
 			}
 			got := h.kind.Group(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "web"}})

@@ -30,7 +30,7 @@ func guestReady(vm *pcapi.VM, obs *observation) metav1.Condition {
 	lacking := controller.ProbeLacking(vm.Spec.ReadinessProbe, obs.Capabilities())
 	switch {
 	case obs.Denied != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CloudUnavailableReason, "the VM may not use its Cloud: the condition Ready says why"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CloudUnavailableReason, "the VM cannot use its Cloud: the condition Ready says why"
 	case !obs.Available():
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CloudUnavailableReason, "the cloud cannot be asked at the moment"
 	case lacking != "":

@@ -115,7 +115,7 @@ func TestGuestOfVMThatMayNotUseItsCloudIsUnknown(t *testing.T) {
 	h.denyCloud()
 	h.mustReconcile()
 	h.wantCondition(pcapi.GuestReadyCondition, "Unknown CloudUnavailable", "the condition Ready says why")
-	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", "may not use Cloud")
+	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", "may not use it")
 	h.writes = nil
 	h.mustReconcile()
 	equal(t, "writes", []string(nil), h.writes)

@@ -121,12 +121,8 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 	obs.template = templateOf(g, name)
 	obs.revision = obs.template.revision()
 	c, err := tenancy.Open(ctx, k.client, g.Namespace, name)
-	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
-		obs.denied = reconciler.Blocked("Cloud/"+name, pcapi.CloudUnavailableReason, "%v", missing)
-		return nil
-	}
-	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		obs.denied = reconciler.Stalled(pcapi.CloudUnavailableReason, 0, denied)
+	if denied, ok := errors.AsType[*tenancy.AccessError](err); ok {
+		obs.denied = controller.Inaccessible(ctx, g, k.clock(), denied, tenancy.Elsewhere)
 		return nil
 	}
 	if err != nil {

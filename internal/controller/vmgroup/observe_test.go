@@ -60,7 +60,7 @@ func TestObserveCloud(t *testing.T) {
 	onHome := func(g *pcapi.VmGroup) { g.Spec.CloudRef = &pcapi.CloudReference{Name: "home"} }
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
 	denied := reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New(
-		`namespace "ns" may not use Cloud "home": choose another in spec.cloudRef, or ask the administrator of the Cloud`))
+		`Cloud "home" does not exist, or namespace "ns" may not use it: choose another in spec.cloudRef, or ask an administrator`))
 	pending := &reconciler.WaitError{After: time.Second, Reason: pcapi.ProgressingReason, Message: `namespace "ns" has not been observed yet`, Quiet: true}
 	type found struct {
 		Denied, Failed error
@@ -96,9 +96,8 @@ func TestObserveCloud(t *testing.T) {
 			groupOfSize(1, onHome), []client.Object{listedCloud(func(c *pcapi.Cloud) { c.Status = pcapi.CloudStatus{} }), ns},
 			found{Denied: reconciler.Blocked("Cloud/home", pcapi.CloudUnavailableReason, `waiting for Cloud "home" to answer for the first time: see its Ready condition`)},
 		},
-		"the Cloud does not exist: blocked": {
-			groupOfSize(1, onHome), []client.Object{ns},
-			found{Denied: reconciler.Blocked("Cloud/home", pcapi.CloudUnavailableReason, `Cloud "home" does not exist: create it, or choose another in spec.cloudRef`)},
+		"the Cloud does not exist: denied": {
+			groupOfSize(1, onHome), []client.Object{ns}, found{Denied: denied},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -143,7 +143,7 @@ func TestWhy(t *testing.T) {
 			vm("web", conditions(pcapi.NetworkNotReadyReason, `Network "net" does not exist`), attached), cloud("", "connected"),
 		}, []string{"vm/web"}},
 		{"vm waits for a class that is missing", []client.Object{
-			vm("web", conditions(pcapi.ClassUnavailableReason, `VMClass "small" does not exist`), func(v *pcapi.VM) { v.Spec.ClassName = "small" }), cloud("", "connected"),
+			vm("web", conditions(pcapi.ClassUnavailableReason, `VMClass "small" does not exist, or namespace "dev" may not use it`), func(v *pcapi.VM) { v.Spec.ClassName = "small" }), cloud("", "connected"),
 		}, []string{"vm/web"}},
 		{"group waits for the stalled member", append(group(conditions(pcapi.MembersStalledReason, "1 member stalled"),
 			vm("workers-a", conditions("", "")), vm("workers-b", conditions("Creating", "is being created")), vm("web", conditions("Rejected", "no", stalled))),
@@ -156,7 +156,7 @@ func TestWhy(t *testing.T) {
 			&pcapi.GPUInfo{ObjectMeta: meta("gpu"), Status: pcapi.GPUInfoStatus{Conditions: conditions("NoneAvailable", "no node is available")}},
 			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "dev", Labels: map[string]string{pcapi.DefaultCloudLabel: "home"}}}, cloud("", "connected"),
 		}, []string{"gpuinfo/gpu"}},
-		{"cloud that is missing", []client.Object{vm("web", conditions(pcapi.CloudUnavailableReason, `Cloud "home" does not exist: create it`))}, []string{"vm/web"}},
+		{"cloud that is missing", []client.Object{vm("web", conditions(pcapi.CloudUnavailableReason, `Cloud "home" does not exist, or namespace "dev" may not use it`))}, []string{"vm/web"}},
 		{"cloud", []client.Object{cloud("Unreachable", "no answer")}, []string{"cloud/home"}},
 		{"a plan waits for its approval", []client.Object{
 			vm("web", conditions(pcapi.ApprovalRequiredReason, "plan x waits for an approval"), planned(pcapi.PlanPending, "")), cloud("", "connected"),

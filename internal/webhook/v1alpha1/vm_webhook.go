@@ -114,7 +114,7 @@ func (v *validator) check(ctx context.Context, vm *pcapi.VM) (admission.Warnings
 		return admission.Warnings{fmt.Sprintf("vmname %[1]q is not available in Cloud %[2]q: the name %[1]q is taken; the VM is created once the name is free",
 			vm.Spec.VMName, name)}, nil
 	default:
-		log.FromContext(ctx).V(1).Info("name was not checked", "cloud", name, "vmname", vm.Spec.VMName, "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("name was not checked", "cloud", name, "vmname", vm.Spec.VMName, "reason", reasonFor(err))
 		return admission.Warnings{fmt.Sprintf("vmname %q was not checked: %s; the operator checks it before it creates the VM",
 			vm.Spec.VMName, uncheckedReason(name, err))}, nil
 	}
@@ -185,14 +185,11 @@ func outcomeOf(err error) outcome {
 	return unchecked
 }
 
-// uncheckedReason returns why a name was not checked, for a warning. It reveals
-// nothing about a Cloud that the namespace may not use.
+// uncheckedReason returns why a name was not checked, for a warning. It does not tell whether
+// a Cloud exists that the namespace may not use.
 func uncheckedReason(name string, err error) string {
-	if _, ok := errors.AsType[*tenancy.MissingError](err); ok {
-		return fmt.Sprintf("Cloud %q does not exist", name)
-	}
-	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		return fmt.Sprintf("namespace %q may not use Cloud %q", denied.Namespace, denied.Cloud)
+	if denied, ok := errors.AsType[*tenancy.AccessError](err); ok {
+		return denied.Fact()
 	}
 	if pending, ok := errors.AsType[*tenancy.NamespacePendingError](err); ok {
 		return fmt.Sprintf("the operator has not observed namespace %q yet", pending.Namespace)
@@ -206,6 +203,14 @@ func uncheckedReason(name string, err error) string {
 		return fmt.Sprintf("Cloud %q did not complete the check", name)
 	}
 	return "the operator could not call the cloud"
+}
+
+// reasonFor returns why a name was not checked, for the log.
+func reasonFor(err error) string {
+	if denied, ok := errors.AsType[*tenancy.AccessError](err); ok {
+		return denied.Cause()
+	}
+	return err.Error()
 }
 
 // rejection returns why the cloud rejected a name, as far as users may read it.

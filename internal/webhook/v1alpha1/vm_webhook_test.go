@@ -145,7 +145,7 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 		},
 		"Cloud does not exist: allowed with a warning": {
 			vm: aVM(on("nowhere")), counted: []outcome{unchecked},
-			warning: `vmname "web" was not checked: Cloud "nowhere" does not exist` + checkedLater,
+			warning: `vmname "web" was not checked: Cloud "nowhere" does not exist, or namespace "ns" may not use it` + checkedLater,
 		},
 		"namespace may not use the Cloud: the warning says nothing else about that Cloud": {
 			vm: aVM(on("theirs")), counted: []outcome{unchecked},
@@ -153,7 +153,7 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 				c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}
 				c.Status.Conditions = nil
 			})},
-			warning: `vmname "web" was not checked: namespace "ns" may not use Cloud "theirs"` + checkedLater,
+			warning: `vmname "web" was not checked: Cloud "theirs" does not exist, or namespace "ns" may not use it` + checkedLater,
 		},
 		"Cloud is not Ready: allowed with a warning, without a call": {
 			clouds:  []client.Object{aCloud("default", func(c *pcapi.Cloud) { c.Status.Conditions[0].Status = metav1.ConditionFalse })},
@@ -178,7 +178,7 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 			clouds: []client.Object{aCloud("theirs", func(c *pcapi.Cloud) {
 				c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Like"}}}
 			})},
-			warning: `vmname "web" was not checked: namespace "ns" may not use Cloud "theirs"` + checkedLater,
+			warning: `vmname "web" was not checked: Cloud "theirs" does not exist, or namespace "ns" may not use it` + checkedLater,
 		},
 		"no client of the cloud: the warning does not say why": {
 			clouds: []client.Object{aCloud("default")}, broken: errors.New(`Secret "login" does not exist`), counted: []outcome{unchecked},
@@ -402,6 +402,19 @@ func TestAnswersContainNothingOfThePlatform(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestAnswersForMissingAndDeniedCloudAreTheSame(t *testing.T) {
+	denied := aCloud("hidden", func(c *pcapi.Cloud) {
+		c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "theirs"}}
+	})
+	answer := func(objects ...client.Object) string {
+		warnings, err := newHarness(t, nil, objects...).ValidateCreate(t.Context(), aVM(on("hidden")))
+		return strings.Join(warnings, "\n") + text(err)
+	}
+	const want = `vmname "web" was not checked: Cloud "hidden" does not exist, or namespace "ns" may not use it; the operator checks it before it creates the VM`
+	expect(t, "for a Cloud that does not exist", want, answer())
+	expect(t, "for a Cloud that the namespace may not use", want, answer(denied))
 }
 
 func TestVMIsAllowedIfTheAPIServerCannotBeRead(t *testing.T) {
