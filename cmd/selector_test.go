@@ -18,8 +18,8 @@ func TestInvalidCloudSelectorIsRefusedAtTheStart(t *testing.T) {
 
 func TestInvalidProbeNetworksAreRefusedAtTheStart(t *testing.T) {
 	for networks, says := range map[string]string{
-		"10.0.0.5":            "is not a network in CIDR notation, such as 10.0.0.0/8",
-		"10.0.0.0/8 fd00::/8": "is not a network in CIDR notation, such as 10.0.0.0/8",
+		"10.0.0.5":            "is not a network in CIDR notation, such as 10.20.0.0/16",
+		"10.0.0.0/8 fd00::/8": "is not a network in CIDR notation, such as 10.20.0.0/16",
 		"10.0.0.5/8":          "write 10.0.0.0/8",
 	} {
 		t.Run(networks, func(t *testing.T) {

@@ -8,9 +8,10 @@ import (
 
 // Metrics are the metrics of all probers of the process.
 type Metrics struct {
-	results *prometheus.CounterVec
-	delay   prometheus.Histogram
-	targets prometheus.Gauge
+	results  *prometheus.CounterVec
+	delay    prometheus.Histogram
+	targets  prometheus.Gauge
+	excluded prometheus.Gauge
 }
 
 // NewMetrics registers the metrics. It panics when reg has them already.
@@ -27,11 +28,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		targets: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "privatecloud", Name: "probe_targets", Help: "Guests that are probed.",
 		}),
+		excluded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "privatecloud", Name: "probe_targets_excluded",
+			Help: "Guests that are not probed because the cluster of the operator has their address, although their network is allowed.",
+		}),
 	}
 	for _, result := range []Result{Open, Refused, NoAnswer, Unknown} {
 		m.results.WithLabelValues(result.String())
 	}
-	reg.MustRegister(m.results, m.delay, m.targets)
+	reg.MustRegister(m.results, m.delay, m.targets, m.excluded)
 	return m
 }
 

@@ -65,7 +65,7 @@ func TestNetworksAllow(t *testing.T) {
 
 func TestParseNetworksSaysWhatToWrite(t *testing.T) {
 	for text, want := range map[string]string{
-		"10.0.0.5":            `"10.0.0.5" is not a network in CIDR notation, such as 10.0.0.0/8`,
+		"10.0.0.5":            `"10.0.0.5" is not a network in CIDR notation, such as 10.20.0.0/16`,
 		"10.0.0.0/8,":         `"" is not a network in CIDR notation`,
 		"10.0.0.0/33":         `"10.0.0.0/33" is not a network`,
 		"10.0.0.0/8;fd00::/8": `"10.0.0.0/8;fd00::/8" is not a network`,

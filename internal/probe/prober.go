@@ -42,7 +42,7 @@ type State struct {
 
 // Options configure a Prober.
 type Options struct {
-	// Networks are those that are dialled.
+	// Networks are those that are dialled, once what is excluded is complete.
 	Networks Networks
 	// Dial replaces connections over TCP, for tests; nil for none.
 	Dial Dial
@@ -55,11 +55,14 @@ type Prober struct {
 	networks Networks
 	dial     Dial
 	metrics  *Metrics
-	// changed has an element if the schedule has changed, or a dial has ended.
-	changed chan struct{}
+	// changed has an element if the schedule has changed, or a dial has ended, and moved has one
+	// if what is excluded has changed.
+	changed, moved chan struct{}
 
-	mu          sync.Mutex
-	entries     map[string]*entry // by UID
+	mu      sync.Mutex
+	entries map[string]*entry // by UID
+	// excluded are the targets that would be dialled if their addresses were not excluded.
+	excluded    map[string]excluded // by UID
 	schedule    *schedule
 	inFlight    int
 	subscribers []func(Key)
@@ -78,12 +81,20 @@ type entry struct {
 	index int
 }
 
+// excluded is a target that is not dialled.
+type excluded struct {
+	key     Key
+	address netip.Addr
+}
+
 // New returns a Prober that does not run yet.
 func New(o Options) *Prober {
 	p := &Prober{
 		networks: o.Networks, dial: o.Dial, metrics: o.Metrics,
-		changed: make(chan struct{}, 1), entries: map[string]*entry{}, schedule: newSchedule(),
+		changed: make(chan struct{}, 1), moved: make(chan struct{}, 1),
+		entries: map[string]*entry{}, excluded: map[string]excluded{}, schedule: newSchedule(),
 	}
+	o.Networks.excluded.subscribe(func() { signal(p.moved) })
 	if p.dial == nil {
 		p.dial = dialTCP
 	}
@@ -106,14 +117,16 @@ func (p *Prober) Subscribe(fn func(Key)) {
 // Watch has the target of a VM dialled until Forget. recorded is the result that is on record of
 // it. A new target without one is dialled at once, and one with a record within its period, so
 // that a process that starts does not dial all of them at a time. A target whose address may not
-// be dialled is not.
+// be dialled is not. If that is because its address is excluded, subscribers are notified when
+// it is not excluded any more.
 func (p *Prober) Watch(key Key, target Target, recorded Result) {
-	if !p.networks.Allows(target.Address.Addr()) {
-		p.Forget(key.UID)
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.networks.Allows(target.Address.Addr()) {
+		p.refuse(key, target.Address.Addr())
+		return
+	}
+	p.include(key.UID)
 	e := p.entries[key.UID]
 	if e != nil && e.target.Address == target.Address {
 		p.adjust(e, target, recorded)
@@ -156,11 +169,57 @@ func (p *Prober) adjust(e *entry, target Target, recorded Result) {
 func (p *Prober) Forget(uid string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.drop(uid)
+	p.include(uid)
+}
+
+// drop ends the dials of a VM. The caller holds the lock.
+func (p *Prober) drop(uid string) {
 	if e := p.entries[uid]; e != nil {
 		p.schedule.remove(e)
 		delete(p.entries, uid)
 		p.metrics.targets.Dec()
 	}
+}
+
+// refuse ends the dials of a VM whose address may not be dialled, and keeps it in mind if its
+// address is excluded. The caller holds the lock.
+func (p *Prober) refuse(key Key, address netip.Addr) {
+	p.drop(key.UID)
+	p.include(key.UID)
+	if p.networks.inside(address) {
+		p.excluded[key.UID] = excluded{key, address}
+		p.metrics.excluded.Inc()
+	}
+}
+
+// include drops a VM from those whose addresses are excluded. The caller holds the lock.
+func (p *Prober) include(uid string) {
+	if _, is := p.excluded[uid]; is {
+		delete(p.excluded, uid)
+		p.metrics.excluded.Dec()
+	}
+}
+
+// review ends the dials of targets whose addresses are excluded now. It returns their keys, and
+// those of targets whose addresses are not excluded any more.
+func (p *Prober) review() []Key {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var changed []Key
+	for uid, x := range p.excluded {
+		if p.networks.Allows(x.address) {
+			p.include(uid)
+			changed = append(changed, x.key)
+		}
+	}
+	for _, e := range p.entries {
+		if address := e.target.Address.Addr(); !p.networks.Allows(address) {
+			p.refuse(e.key, address)
+			changed = append(changed, e.key)
+		}
+	}
+	return changed
 }
 
 // State returns what is known of a VM. The Result is Unknown until its target was dialled.
@@ -179,6 +238,12 @@ func (p *Prober) NeedLeaderElection() bool { return true }
 
 // Start dials targets when they are due, until ctx ends. It returns nil.
 func (p *Prober) Start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-p.networks.excluded.completed():
+	}
+	signal(p.moved)
 	var dials sync.WaitGroup
 	defer dials.Wait()
 	timer := time.NewTimer(0)
@@ -188,6 +253,10 @@ func (p *Prober) Start(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-p.moved:
+			for _, key := range p.review() {
+				p.notify(key)
+			}
 		case <-p.changed:
 		case <-timer.C:
 		}
@@ -205,9 +274,15 @@ func (p *Prober) dispatch(ctx context.Context, dials *sync.WaitGroup) time.Durat
 		if e == nil {
 			return wait
 		}
+		target := e.target
+		if address := target.Address.Addr(); !p.networks.Allows(address) {
+			p.schedule.done(e)
+			p.refuse(e.key, address)
+			dials.Go(func() { p.notify(e.key) })
+			continue
+		}
 		p.inFlight++
 		p.metrics.begun(now.Sub(e.due))
-		target := e.target
 		dials.Go(func() {
 			result := p.try(ctx, target)
 			if p.end(ctx, e, now, result) {
@@ -231,7 +306,7 @@ func (p *Prober) end(ctx context.Context, e *entry, begun time.Time, result Resu
 	defer p.mu.Unlock()
 	p.inFlight--
 	p.schedule.done(e)
-	p.signal()
+	signal(p.changed)
 	if ctx.Err() != nil { // the dial was interrupted
 		return false
 	}
@@ -249,13 +324,13 @@ func (p *Prober) end(ctx context.Context, e *entry, begun time.Time, result Resu
 func (p *Prober) reschedule(e *entry, due time.Time) {
 	p.schedule.remove(e)
 	p.schedule.put(e, due)
-	p.signal()
+	signal(p.changed)
 }
 
-// signal has the next entry looked for.
-func (p *Prober) signal() {
+// signal puts an element into a channel, unless it has one.
+func signal(c chan<- struct{}) {
 	select {
-	case p.changed <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

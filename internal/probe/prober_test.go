@@ -77,9 +77,19 @@ type bench struct {
 // inBubble runs a test with a Prober that may dial 10.0.0.0/8.
 func inBubble(t *testing.T, test func(b *bench)) {
 	t.Helper()
+	inBubbleExcept(t, func(b *bench, e *Exclusion) {
+		e.Complete()
+		test(b)
+	})
+}
+
+// inBubbleExcept does so with an Exclusion, which is not complete.
+func inBubbleExcept(t *testing.T, test func(b *bench, e *Exclusion)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		e := NewExclusion()
 		g := &guests{answers: map[netip.AddrPort]func(context.Context) error{}, dials: map[netip.AddrPort][]time.Duration{}, begun: time.Now()}
-		b := &bench{T: t, guests: g, Prober: New(Options{Networks: mustParse(t, "10.0.0.0/8"), Dial: g.dial})}
+		b := &bench{T: t, guests: g, Prober: New(Options{Networks: mustParse(t, "10.0.0.0/8").Except(e), Dial: g.dial})}
 		b.Subscribe(func(k Key) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
@@ -88,7 +98,7 @@ func inBubble(t *testing.T, test func(b *bench)) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- b.Start(ctx) }()
-		test(b)
+		test(b, e)
 		stop()
 		if err := <-ended; err != nil {
 			t.Errorf("Start: %v", err)
@@ -384,6 +394,7 @@ func TestMetricsOfProbes(t *testing.T) {
 		b.pass(time.Second)
 		for metric, want := range map[prometheus.Collector]float64{
 			b.metrics.targets:                              2,
+			b.metrics.excluded:                             0,
 			b.metrics.results.WithLabelValues("open"):      1,
 			b.metrics.results.WithLabelValues("refused"):   1,
 			b.metrics.results.WithLabelValues("no_answer"): 0,

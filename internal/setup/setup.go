@@ -27,6 +27,7 @@ import (
 	"github.com/privatecloud/operator/internal/clouds/openstackdialer"
 	"github.com/privatecloud/operator/internal/clouds/restdialer"
 	"github.com/privatecloud/operator/internal/clouds/vspheredialer"
+	"github.com/privatecloud/operator/internal/clusternet"
 	"github.com/privatecloud/operator/internal/controller"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	gpuinfocontroller "github.com/privatecloud/operator/internal/controller/gpuinfo"
@@ -68,8 +69,8 @@ type Options struct {
 	Leading, Alone func() bool
 	// Tracer makes the spans of reconciles and of calls to clouds; nil for none.
 	Tracer trace.Tracer
-	// ProbeNetworks are those whose VMs the operator may connect to for readiness probes, and
-	// ProbeDial replaces these connections; nil for TCP. Tests use it to serve guests.
+	// ProbeNetworks are those whose VMs the operator may connect to for readiness probes, but for
+	// addresses of its cluster. ProbeDial replaces these connections; nil for TCP. Tests use it to serve guests.
 	ProbeNetworks probe.Networks
 	ProbeDial     probe.Dial
 	// Diagnostics is the loopback address of the diagnostics endpoint; "0" or empty for none.
@@ -123,9 +124,9 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if err := mgr.Add(clients.Closer(mgr.GetCache())); err != nil {
 		return fmt.Errorf("add what closes the clients: %w", err)
 	}
-	probes := probe.New(probe.Options{Networks: opts.ProbeNetworks, Dial: opts.ProbeDial, Metrics: probeMetrics()})
-	if err := mgr.Add(probes); err != nil {
-		return fmt.Errorf("add what probes guests: %w", err)
+	probes, err := prober(ctx, mgr, opts)
+	if err != nil {
+		return err
 	}
 	if err := mgr.AddReadyzCheck("caches", reads().check); err != nil {
 		return fmt.Errorf("add the readiness probe of the caches: %w", err)
@@ -175,6 +176,24 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		}
 	}
 	return nil
+}
+
+// prober adds what probes guests. It does not connect to addresses of the cluster, which are read only
+// if it may connect to any.
+func prober(ctx context.Context, mgr manager.Manager, opts Options) (*probe.Prober, error) {
+	networks := opts.ProbeNetworks
+	if !networks.Empty() {
+		excluded := probe.NewExclusion()
+		networks = networks.Except(excluded)
+		if err := clusternet.Follow(ctx, mgr, excluded); err != nil {
+			return nil, err
+		}
+	}
+	probes := probe.New(probe.Options{Networks: networks, Dial: opts.ProbeDial, Metrics: probeMetrics()})
+	if err := mgr.Add(probes); err != nil {
+		return nil, fmt.Errorf("add what probes guests: %w", err)
+	}
+	return probes, nil
 }
 
 // serveDiagnostics adds the diagnostics endpoint, and sets what controllers record for it.

@@ -3,6 +3,7 @@ package gpuinfo
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -55,19 +56,28 @@ func ServerOf(providerID string) (scheme, id string) {
 	return scheme, path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// LeanNode drops the parts of a Node that no choice depends on. The cache applies
-// it to all nodes.
+// maxAddresses is how many addresses of a Node are kept.
+const maxAddresses = 64
+
+// LeanNode drops the parts of a Node that no choice depends on, but for addresses, to which readiness
+// probes must not connect: at most maxAddresses of the Node, and its networks of Pods, of which the
+// API server allows two. The cache applies it to all nodes.
 func LeanNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
 	if !ok {
 		return o, nil
 	}
-	lean := &corev1.Node{TypeMeta: n.TypeMeta, Spec: corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable, ProviderID: n.Spec.ProviderID}}
+	lean := &corev1.Node{TypeMeta: n.TypeMeta, Spec: corev1.NodeSpec{Unschedulable: n.Spec.Unschedulable, ProviderID: n.Spec.ProviderID, PodCIDRs: n.Spec.PodCIDRs}}
 	lean.Name, lean.UID, lean.ResourceVersion, lean.DeletionTimestamp = n.Name, n.UID, n.ResourceVersion, n.DeletionTimestamp
 	lean.Status.NodeInfo.SystemUUID = n.Status.NodeInfo.SystemUUID
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			lean.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
+		}
+	}
+	for _, a := range n.Status.Addresses {
+		if address, err := netip.ParseAddr(a.Address); err == nil && address.Zone() == "" && len(lean.Status.Addresses) < maxAddresses {
+			lean.Status.Addresses = append(lean.Status.Addresses, corev1.NodeAddress{Address: a.Address})
 		}
 	}
 	return lean, nil

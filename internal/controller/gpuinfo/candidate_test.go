@@ -1,6 +1,8 @@
 package gpuinfo
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +76,35 @@ func TestReservedSumsSecondsByHost(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]int64{"h1": 5401, "h2": 8760000 * hour, "h3": 0}, got); diff != "" {
 		t.Errorf("seconds (-want +got):\n%s", diff)
+	}
+}
+
+func TestLeanNodeKeepsAddressesInBoundedSize(t *testing.T) {
+	full := &corev1.Node{Spec: corev1.NodeSpec{PodCIDR: "10.244.1.0/24", PodCIDRs: []string{"10.244.1.0/24", "fd00:244:1::/64"}}}
+	full.Status.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: "n1"},
+		{Type: corev1.NodeInternalIP, Address: "10.0.0.5"},
+		{Type: corev1.NodeExternalIP, Address: "2a00::5"},
+		{Type: corev1.NodeInternalDNS, Address: strings.Repeat("long.", 50) + "example.com"},
+		{Type: corev1.NodeInternalIP, Address: "fe80::1%" + strings.Repeat("z", 1000)},
+	}
+	want := []corev1.NodeAddress{{Address: "10.0.0.5"}, {Address: "2a00::5"}}
+	o, err := LeanNode(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lean := o.(*corev1.Node)
+	if diff := cmp.Diff(want, lean.Status.Addresses) + cmp.Diff(full.Spec.PodCIDRs, lean.Spec.PodCIDRs); diff != "" {
+		t.Errorf("addresses (-want +got):\n%s", diff)
+	}
+	for i := range 1000 {
+		full.Status.Addresses = append(full.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.1.%d.%d", i/256, i%256)})
+	}
+	if o, err = LeanNode(full); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(o.(*corev1.Node).Status.Addresses); n != maxAddresses {
+		t.Errorf("%d addresses are kept, want %d", n, maxAddresses)
 	}
 }
 

@@ -28,14 +28,25 @@ type socket struct {
 	state    probe.State
 }
 
+// refuses reports whether the operator may not connect to an address. Until it knows all addresses
+// of its cluster, what the condition says for this spec holds.
+func (s socket) refuses(vm *pcapi.VM, address netip.Addr) bool {
+	return !s.networks.Allows(address) || !s.networks.Complete() && vm.Status.ObservedGeneration == vm.Generation && recordedRefusal(vm)
+}
+
 // observeSocket reads the last result of the connections to the guest. One that differs from the
-// status while the cloud is not available is reported once it is.
+// status while the cloud is not available is reported once it is, and so is an address to which
+// the operator may connect no longer, or may connect now.
 func (k *kind) observeSocket(vm *pcapi.VM, obs *observation) {
 	if wanted := vm.Spec.ReadinessProbe; wanted == nil || wanted.TCPSocket == nil {
 		return
 	}
 	obs.socket = socket{k.probes.Networks(), k.probes.State(string(vm.UID))}
-	if result := obs.socket.state.Result; !obs.Available() && result != probe.Unknown && result != recordedResult(vm) {
+	if obs.Available() {
+		return
+	}
+	address, known := socketAddress(vm)
+	if result := obs.socket.state.Result; result != probe.Unknown && result != recordedResult(vm) || known && obs.socket.refuses(vm, address.Addr()) != recordedRefusal(vm) {
 		obs.Inventory.EnqueueWhenAvailable(inventory.Ref{Namespace: vm.Namespace, Name: vm.Name}, obs.View)
 	}
 }
@@ -92,7 +103,7 @@ var results = map[probe.Result]metav1.Condition{
 // that holds for this spec stays: it is that of the process before, or of another address.
 func socketOf(vm *pcapi.VM, obs *observation) (status metav1.ConditionStatus, reason, message string) {
 	address, _ := socketAddress(vm)
-	if !obs.socket.networks.Allows(address.Addr()) {
+	if obs.socket.refuses(vm, address.Addr()) {
 		return metav1.ConditionUnknown, pcapi.ProbeNotAllowedReason,
 			"the operator may not connect to the address of the VM: ask its administrator to allow that, or remove spec.readinessProbe.tcpSocket"
 	}
@@ -105,6 +116,12 @@ func socketOf(vm *pcapi.VM, obs *observation) (status metav1.ConditionStatus, re
 	}
 	c := results[result]
 	return c.Status, c.Reason, c.Message
+}
+
+// recordedRefusal reports whether the status says that the operator may not connect to the VM.
+func recordedRefusal(vm *pcapi.VM) bool {
+	c := meta.FindStatusCondition(vm.Status.Conditions, pcapi.GuestReadyCondition)
+	return c != nil && c.Reason == pcapi.ProbeNotAllowedReason
 }
 
 // recordedResult returns the result that the status has, probe.Unknown for none.

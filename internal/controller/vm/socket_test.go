@@ -26,6 +26,8 @@ type guest struct {
 	dialled []string
 	// stop ends the Prober of the process.
 	stop func()
+	// excluded is what probers do not dial; nil for nothing.
+	excluded *probe.Exclusion
 }
 
 func (g *guest) dial(_ context.Context, address netip.AddrPort) error {
@@ -47,7 +49,7 @@ func (h *harness) prober() *probe.Prober {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	p := probe.New(probe.Options{Networks: networks, Dial: h.guest.dial})
+	p := probe.New(probe.Options{Networks: networks.Except(h.guest.excluded), Dial: h.guest.dial})
 	p.Subscribe(func(of probe.Key) {
 		h.guest.mu.Lock()
 		defer h.guest.mu.Unlock()
@@ -401,6 +403,137 @@ func TestMessageOfProbeThatIsNotAllowedNamesNoNetwork(t *testing.T) {
 		}
 		c.ObservedGeneration = 0
 		equal(t, "condition", want, *c)
+	})
+}
+
+// exclude has addresses excluded as those of a Node, instead of those of before.
+func (h *harness) exclude(addresses ...string) {
+	var all []netip.Prefix
+	for _, a := range addresses {
+		all = append(all, probe.Single(netip.MustParseAddr(a)))
+	}
+	h.guest.excluded.Set(probe.Owner{Kind: "Node", Name: "n1"}, all...)
+	h.pass(0)
+}
+
+// restartKnowingNoNode starts another process, which knows no address of a Node yet. The Cloud was listed.
+func (h *harness) restartKnowingNoNode() {
+	h.guest.excluded = probe.NewExclusion()
+	h.start()
+	h.runProbes()
+	h.connect()
+	h.enqueued = nil
+}
+
+const notAllowed = "the operator may not connect to the address of the VM: ask its administrator"
+
+// withExclusion runs a test of a VM whose guest is ready, in a process that knows all Nodes.
+func withExclusion(t *testing.T, test func(h *harness)) {
+	t.Helper()
+	withOpenPort(t, func(h *harness) {
+		h.restartKnowingNoNode()
+		h.guest.excluded.Complete()
+		h.mustReconcile()
+		h.wantCondition(pcapi.GuestReadyCondition, "True PortOpen")
+		h.pass(socketPeriod * 11 / 10)
+		h.wantDialled("10.0.0.5:22")
+		h.wantEnqueued()
+		test(h)
+	})
+}
+
+func TestAddressOfNodeIsNotDialled(t *testing.T) {
+	withExclusion(t, func(h *harness) {
+		h.exclude("10.0.0.5")
+		h.wantEnqueued("ns/a")
+		h.mustReconcile()
+		h.wantCondition(pcapi.GuestReadyCondition, "Unknown ProbeNotAllowed", notAllowed)
+		h.wantCondition(pcapi.ReadyCondition, "True Running")
+		h.writes = nil
+		h.pass(10 * socketPeriod)
+		h.mustReconcile()
+		h.wantDialled()
+		equal(t, "writes", []string(nil), h.writes)
+
+		h.enqueued = nil
+		h.exclude("10.0.0.6")
+		h.wantEnqueued("ns/a")
+		h.mustReconcile()
+		h.wantCondition(pcapi.GuestReadyCondition, "False ProbePending")
+		h.pass(0)
+		h.mustReconcile()
+		h.wantCondition(pcapi.GuestReadyCondition, "True PortOpen")
+		h.wantDialled("10.0.0.5:22")
+	})
+}
+
+func TestMessageOfExcludedAddressIsThatOfOneOutsideOfTheNetworks(t *testing.T) {
+	condition := func(h *harness) metav1.Condition {
+		h.mustReconcile()
+		c := meta.FindStatusCondition(h.vm().Status.Conditions, pcapi.GuestReadyCondition)
+		return metav1.Condition{Status: c.Status, Reason: c.Reason, Message: c.Message}
+	}
+	withExclusion(t, func(h *harness) {
+		h.exclude("10.0.0.5")
+		excluded := condition(h)
+		h.cloud.ModifyServer("s1", addressed("11.0.0.5"))
+		h.poll()
+		equal(t, "condition", condition(h), excluded)
+	})
+}
+
+func TestRestartKeepsRefusalUntilNodesAreKnown(t *testing.T) {
+	restarted := func(t *testing.T, test func(h *harness)) {
+		withExclusion(t, func(h *harness) {
+			h.exclude("10.0.0.5")
+			h.mustReconcile()
+			h.restartKnowingNoNode()
+			h.writes = nil
+			h.mustReconcile()
+			h.wantCondition(pcapi.GuestReadyCondition, "Unknown ProbeNotAllowed")
+			h.pass(time.Hour)
+			h.wantDialled()
+			equal(t, "writes", []string(nil), h.writes)
+			test(h)
+		})
+	}
+	t.Run("a Node still has the address: nothing is written", func(t *testing.T) {
+		restarted(t, func(h *harness) {
+			h.exclude("10.0.0.5")
+			h.guest.excluded.Complete()
+			h.pass(10 * socketPeriod)
+			h.mustReconcile()
+			h.wantCondition(pcapi.GuestReadyCondition, "Unknown ProbeNotAllowed")
+			h.wantDialled()
+			equal(t, "writes", []string(nil), h.writes)
+		})
+	})
+	t.Run("no Node has it any more: it is probed", func(t *testing.T) {
+		restarted(t, func(h *harness) {
+			h.guest.excluded.Complete()
+			h.pass(0)
+			h.wantEnqueued("ns/a")
+			h.mustReconcile()
+			h.wantCondition(pcapi.GuestReadyCondition, "True PortOpen")
+			h.wantDialled("10.0.0.5:22")
+		})
+	})
+}
+
+func TestAddressThatIsExcludedInAnOutageIsReportedAfterIt(t *testing.T) {
+	withExclusion(t, func(h *harness) {
+		h.inv.MarkUnavailable("connection refused")
+		h.mustReconcile()
+		h.enqueued = nil
+		h.exclude("10.0.0.5")
+		h.wantEnqueued("ns/a")
+		h.mustReconcile()
+		h.wantCondition(pcapi.GuestReadyCondition, "True PortOpen")
+		h.connect()
+		h.wantEnqueued("a")
+		h.mustReconcile()
+		h.wantCondition(pcapi.GuestReadyCondition, "Unknown ProbeNotAllowed")
+		h.wantDialled()
 	})
 }
 
