@@ -262,7 +262,7 @@ type VMImport struct {
 // VM is a virtual machine in a private cloud: created when the object is, kept
 // in sync with the spec, and deleted before the object is removed.
 //
-// +operator-sdk:csv:customresourcedefinitions:displayName="VM",resources={{Event,v1}}
+// +operator-sdk:csv:customresourcedefinitions:displayName="VM",resources={{EndpointSlice,v1},{Event,v1}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=vms,scope=Namespaced,categories=privatecloud

@@ -47,6 +47,13 @@ func (p *openPorts) wasDialled(address string) bool {
 	return p.dialled[netip.MustParseAddr(address)]
 }
 
+// forget has wasDialled report only later connections to an address.
+func (p *openPorts) forget(address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.dialled, netip.MustParseAddr(address))
+}
+
 // openPort opens guestPort in the guest of a VM, at the latest until the case ends.
 func (f *fixture) openPort(vm *pcapi.VM) (shut func()) {
 	f.t.Helper()

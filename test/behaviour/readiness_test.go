@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
@@ -87,6 +89,53 @@ func TestReadinessProbe(t *testing.T) {
 				t.Eventually(latest(vm)).Should(SatisfyAll(testkit.BeReady(), guest))
 				t.Expect(guestPorts.wasDialled(address)).To(BeFalse(), "%s is not dialled", address)
 			}
+		},
+
+		"a VM whose address is that of a Node or a Pod is not probed": func(t *T) {
+			f := newFixture(t, mockcloud.Options{})
+			vm := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.ReadinessProbe = socketProbe() })
+			f.openPort(vm)
+			open := testkit.HaveCondition(pcapi.GuestReadyCondition, metav1.ConditionTrue, pcapi.PortOpenReason)
+			notAllowed := SatisfyAll(testkit.BeReady(), testkit.HaveCondition(pcapi.GuestReadyCondition, metav1.ConditionUnknown, pcapi.ProbeNotAllowedReason, "ask its administrator"))
+			t.Eventually(latest(vm)).Should(open)
+			current, err := latest(vm)(t.Context())
+			t.Expect(err).NotTo(HaveOccurred())
+			address := current.Status.Network.PrimaryIP4
+
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.namespace + "-n"}}
+			t.Expect(env.Client.Create(t.Context(), node)).To(Succeed())
+			t.cleanup(func(ctx context.Context) { t.wipe(ctx, node) })
+			node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: node.Name}, {Type: corev1.NodeInternalIP, Address: address}}
+			t.Expect(env.Client.Status().Update(t.Context(), node)).To(Succeed())
+			t.Eventually(latest(vm)).Should(notAllowed)
+			guestPorts.forget(address)
+			t.Consistently(func() bool { return guestPorts.wasDialled(address) }, "6s").Should(BeFalse(), "the Node is not dialled for more than a period")
+			node.Status.Addresses = node.Status.Addresses[:1]
+			t.Expect(env.Client.Status().Update(t.Context(), node)).To(Succeed())
+			t.Eventually(latest(vm)).Should(open)
+
+			node.Spec.PodCIDR = address + "/32"
+			node.Spec.PodCIDRs = []string{node.Spec.PodCIDR}
+			t.Expect(env.Client.Update(t.Context(), node)).To(Succeed())
+			t.Eventually(latest(vm)).Should(notAllowed)
+			t.Expect(env.Client.Delete(t.Context(), node)).To(Succeed())
+			t.Eventually(latest(vm)).Should(open)
+			t.Expect(f.createCalls()).To(Equal(1))
+		},
+
+		"a VM whose address is that of a Service is not probed": func(t *T) {
+			f := newFixture(t, mockcloud.Options{})
+			vm := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.ReadinessProbe = socketProbe() })
+			server, err := f.serverOf(vm)()
+			t.Expect(err).NotTo(HaveOccurred())
+			var service corev1.Service
+			t.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "kubernetes"}, &service)).To(Succeed())
+			address := service.Spec.ClusterIP
+			server.Interfaces = []mockcloud.Interface{{MACAddress: "fa:16:3e:00:00:01", Addresses: []string{address}}}
+			_, err = f.PutServer(server)
+			t.Expect(err).NotTo(HaveOccurred())
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition(pcapi.GuestReadyCondition, metav1.ConditionUnknown, pcapi.ProbeNotAllowedReason))
+			t.Expect(guestPorts.wasDialled(address)).To(BeFalse(), "%s is not dialled", address)
 		},
 
 		"a rolling update deletes an old member once the port of the new one is open": func(t *T) {

@@ -280,7 +280,7 @@ func TestManagerProbesTheNetworksOfTheValues(t *testing.T) {
 	args := func(set ...string) []string {
 		return deployments(t, render(t, plainRelease, namespace, set...))[0].Spec.Template.Spec.Containers[0].Args
 	}
-	if got := args("--set", "probeNetworks={10.0.0.0/8,fd00::/8}"); !slices.Contains(got, "--probe-networks=10.0.0.0/8,fd00::/8") {
+	if got := args("--set", "probeNetworks={10.20.0.0/16,fd00:20::/32}"); !slices.Contains(got, "--probe-networks=10.20.0.0/16,fd00:20::/32") {
 		t.Errorf("arguments %v, want the networks", got)
 	}
 	if got := args(); slices.ContainsFunc(got, func(arg string) bool { return strings.HasPrefix(arg, "--probe-networks") }) {
