@@ -72,7 +72,7 @@ type Options struct {
 	Elsewhere string
 	// EventConditions lists conditions of the kind alone whose changes are recorded as
 	// events, beside that of Ready.
-	EventConditions []string
+	EventConditions []reconciler.EventCondition
 	// LostAdvice says what users can do when the resource is lost.
 	LostAdvice string
 	// CloudFor returns the name of the Cloud of an object that has no resource or claim
@@ -156,8 +156,8 @@ func (l *Lifecycle[T, R, S]) New() T { return l.object() }
 func (l *Lifecycle[T, R, S]) Finalizer() string { return l.Options.Finalizer }
 
 // EventConditions lists the conditions of the lifecycle and those of the kind.
-func (l *Lifecycle[T, R, S]) EventConditions() []string {
-	return append([]string{pcapi.CreatedCondition, pcapi.DeletingCondition, pcapi.ReadyCondition}, l.Options.EventConditions...)
+func (l *Lifecycle[T, R, S]) EventConditions() []reconciler.EventCondition {
+	return append(reconciler.EventConditions(pcapi.CreatedCondition, pcapi.DeletingCondition, pcapi.ReadyCondition), l.Options.EventConditions...)
 }
 
 // CloudOf returns the name of the Cloud that an object uses: the one that it has a

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"hash/maphash"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,10 +16,28 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
+// EventCondition is a condition whose changes are recorded as events.
+type EventCondition struct {
+	Type string
+	// Warnings are reasons of the condition that need attention whether the object is
+	// Ready or not. If there are any, changes to them alone are recorded, as warnings, and
+	// beside Ready. With none, each change is recorded, and Ready decides the level.
+	Warnings []string
+}
+
+// EventConditions returns conditions each of whose changes is recorded.
+func EventConditions(types ...string) []EventCondition {
+	conditions := make([]EventCondition, len(types))
+	for i, kind := range types {
+		conditions[i].Type = kind
+	}
+	return conditions
+}
+
 // record logs each transition of a condition, and records those of the kind's
 // event conditions as events, once each. Ready is recorded only if no condition before it
 // in the list is, or if a person should look for another reason than that condition has; a
-// condition that begins as False is left to Ready.
+// condition that begins as False is left to Ready, but for its Warnings.
 func (r *Reconciler[T, S]) record(ctx context.Context, before, obj T) {
 	logTransitions(ctx, before.GetConditions(), obj.GetConditions())
 	recorded, level := false, corev1.EventTypeNormal
@@ -26,21 +45,24 @@ func (r *Reconciler[T, S]) record(ctx context.Context, before, obj T) {
 		level = corev1.EventTypeWarning
 	}
 	ready := meta.FindStatusCondition(obj.GetConditions(), pcapi.ReadyCondition)
-	for _, kind := range r.Kind.EventConditions() {
+	for _, condition := range r.Kind.EventConditions() {
+		kind := condition.Type
 		was, is := meta.FindStatusCondition(before.GetConditions(), kind), meta.FindStatusCondition(obj.GetConditions(), kind)
 		switch {
 		case is == nil, !transition(was, is):
+			continue
+		case len(condition.Warnings) > 0:
+			if slices.Contains(condition.Warnings, is.Reason) {
+				r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, is.Reason, kind, "%s", is.Message)
+			}
 			continue
 		case kind == pcapi.ReadyCondition && recorded, kind != pcapi.ReadyCondition && was == nil && is.Status == metav1.ConditionFalse:
 			continue
 		}
 		as := level
-		switch {
-		case kind == pcapi.InsecureCondition && is.Status == metav1.ConditionTrue:
-			as = corev1.EventTypeWarning // whether the object is Ready or not
-		case level == corev1.EventTypeWarning && is.Status == metav1.ConditionTrue && ready != nil && is.Reason != ready.Reason:
+		if level == corev1.EventTypeWarning && is.Status == metav1.ConditionTrue && ready != nil && is.Reason != ready.Reason {
 			as = corev1.EventTypeNormal
-		default:
+		} else {
 			recorded = true
 		}
 		r.Recorder.Eventf(obj, nil, as, is.Reason, kind, "%s", is.Message)

@@ -87,6 +87,38 @@ func TestEventsAreRecordedOncePerTransition(t *testing.T) {
 	}
 }
 
+// TestWarningsAreRecordedBesideReady reports a condition whose reason ListingIncomplete alone is
+// recorded, one status after another.
+func TestWarningsAreRecordedBesideReady(t *testing.T) {
+	h := newHarness(t, example())
+	const warning = "Warning ListingIncomplete Conformant: x"
+	for _, stage := range []struct {
+		name    string
+		outcome error
+		is      metav1.ConditionStatus
+		reason  string
+		want    []string
+	}{
+		{"it begins as False: recorded, and Ready, too", nil, metav1.ConditionFalse, pcapi.ListingIncompleteReason, []string{"Normal Running Ready: all is well", warning}},
+		{"another reason: not recorded", nil, metav1.ConditionFalse, pcapi.FieldsIgnoredReason, nil},
+		{"from the other reason: recorded", nil, metav1.ConditionFalse, pcapi.ListingIncompleteReason, []string{warning}},
+		{"True: not recorded", nil, metav1.ConditionTrue, pcapi.ReadableReason, nil},
+		{"while Ready becomes False: both are recorded", reconciler.Blocked("Cloud/x", "CloudUnavailable", "away"), metav1.ConditionFalse, pcapi.ListingIncompleteReason,
+			[]string{"Warning CloudUnavailable Ready: away", warning}},
+	} {
+		h.events = nil
+		h.kind.outcome(stage.outcome)
+		h.kind.report = func(vm *pcapi.VM, _ error) {
+			meta.SetStatusCondition(&vm.Status.Conditions, metav1.Condition{Type: pcapi.ConformantCondition, Status: stage.is, Reason: stage.reason, Message: "x"})
+		}
+		for range 2 {
+			h.mustReconcile()
+		}
+		t.Log(stage.name)
+		h.wantEvents(stage.want...)
+	}
+}
+
 func TestPauseRecordsNoEvent(t *testing.T) {
 	h := newHarness(t, example(paused))
 	h.mustReconcile()

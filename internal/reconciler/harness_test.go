@@ -43,8 +43,9 @@ type plan = reconciler.Plan[*pcapi.VM, string]
 
 func (k *testKind) New() *pcapi.VM    { return &pcapi.VM{} }
 func (k *testKind) Finalizer() string { return finalizer }
-func (k *testKind) EventConditions() []string {
-	return []string{pcapi.CreatedCondition, pcapi.ReadyCondition}
+func (k *testKind) EventConditions() []reconciler.EventCondition {
+	return append(reconciler.EventConditions(pcapi.CreatedCondition, pcapi.ReadyCondition),
+		reconciler.EventCondition{Type: pcapi.ConformantCondition, Warnings: []string{pcapi.ListingIncompleteReason}})
 }
 
 func (k *testKind) Observe(ctx context.Context, vm *pcapi.VM) (string, error) {

@@ -59,7 +59,7 @@ type Kind[T Object, S any] interface {
 	Report(obj T, obs S, outcome error) Summary
 	// EventConditions lists the conditions whose changes are recorded as events, Ready among
 	// them: it is recorded only if none before it was.
-	EventConditions() []string
+	EventConditions() []EventCondition
 }
 
 // Reconciler reconciles the objects of one kind.

@@ -47,9 +47,9 @@ type toy struct {
 	report  func(vm *pcapi.VM)
 }
 
-func (k *toy) New() *pcapi.VM            { return &pcapi.VM{} }
-func (k *toy) Finalizer() string         { return pcapi.VMFinalizer }
-func (k *toy) EventConditions() []string { return nil }
+func (k *toy) New() *pcapi.VM                               { return &pcapi.VM{} }
+func (k *toy) Finalizer() string                            { return pcapi.VMFinalizer }
+func (k *toy) EventConditions() []reconciler.EventCondition { return nil }
 
 func (k *toy) Observe(ctx context.Context, vm *pcapi.VM) (int, error) {
 	if k.observe == nil {

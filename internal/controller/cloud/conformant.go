@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -49,18 +48,8 @@ func reportConformant(c *pcapi.Cloud, obs *observation) {
 				"A server that was deleted no longer counts once reads of it have answered 404 for settleTime while the cloud returned a server that it lists: if it lists none, create one",
 			obs.incomplete[0])}, texts...)
 	}
-	obs.newlyIncomplete = condition.Reason == pcapi.ListingIncompleteReason && (last == nil || last.Reason != condition.Reason)
 	if len(texts) > 0 {
 		condition.Message = strings.Join(texts, ". ")
 	}
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
-}
-
-// recordIncomplete records an event once the status reports that the listing lacks servers that
-// exist: Ready does not change with that.
-func (k *kind) recordIncomplete(c *pcapi.Cloud, obs *observation) {
-	condition := meta.FindStatusCondition(c.Status.Conditions, pcapi.ConformantCondition)
-	if obs.newlyIncomplete && condition != nil {
-		k.recorder.Eventf(c, nil, corev1.EventTypeWarning, condition.Reason, condition.Type, "%s", condition.Message)
-	}
 }

@@ -66,9 +66,8 @@ type kind struct {
 	controller.Options
 	client client.Client
 	// live reads past the cache, to prove that objects are gone.
-	live     client.Reader
-	recorder events.EventRecorder
-	gauge    *gauges
+	live  client.Reader
+	gauge *gauges
 	// connected holds the names of Clouds with a new client that has not been used
 	// for a listing yet.
 	connected sync.Map
@@ -79,7 +78,7 @@ type kind struct {
 
 // New returns the reconciler of Clouds.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.Cloud, *observation] {
-	k := &kind{Options: opts, client: c, live: live, recorder: recorder, gauge: sharedGauges, watches: newWatches(opts.Leading, sharedGauges)}
+	k := &kind{Options: opts, client: c, live: live, gauge: sharedGauges, watches: newWatches(opts.Leading, sharedGauges)}
 	return &reconciler.Reconciler[*pcapi.Cloud, *observation]{
 		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Live: live, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History,
 		Owns: controller.Owns(opts.Scope, c, live, nameOf),
@@ -93,8 +92,11 @@ func (k *kind) New() *pcapi.Cloud { return &pcapi.Cloud{} }
 
 func (k *kind) Finalizer() string { return pcapi.CloudFinalizer }
 
-func (k *kind) EventConditions() []string {
-	return []string{pcapi.BrakedCondition, pcapi.ReadyCondition, pcapi.InsecureCondition}
+func (k *kind) EventConditions() []reconciler.EventCondition {
+	return append(reconciler.EventConditions(pcapi.BrakedCondition, pcapi.ReadyCondition),
+		reconciler.EventCondition{Type: pcapi.InsecureCondition, Warnings: []string{pcapi.NotEncryptedReason, pcapi.CertificateNotVerifiedReason}},
+		reconciler.EventCondition{Type: pcapi.ConformantCondition, Warnings: []string{pcapi.ListingIncompleteReason}},
+	)
 }
 
 // SetupWithManager sets up the Cloud controller with the manager. The indexes of

@@ -1,12 +1,14 @@
 package cloud
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 func TestReportInsecure(t *testing.T) {
@@ -40,6 +42,11 @@ func TestReportInsecure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reportInsecure(tc.cloud)
+			if reason, _ := insecure(tc.cloud); reason != "" && !slices.ContainsFunc((&kind{}).EventConditions(), func(condition reconciler.EventCondition) bool {
+				return condition.Type == pcapi.InsecureCondition && slices.Contains(condition.Warnings, reason)
+			}) {
+				t.Errorf("the reason %s is no event", reason)
+			}
 			var want []string
 			if tc.want != "" {
 				want = []string{tc.want}

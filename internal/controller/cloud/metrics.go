@@ -48,10 +48,9 @@ func newGauges(registry prometheus.Registerer) *gauges {
 	}
 }
 
-// reported sets the metrics of a Cloud, and records what its status reports anew. One without
-// the finalizer has no metrics: nothing would remove them when it is deleted.
+// reported sets the metrics of a Cloud. One without the finalizer has none: nothing would
+// remove them when it is deleted.
 func (k *kind) reported(c *pcapi.Cloud, obs *observation, outcome error) {
-	k.recordIncomplete(c, obs)
 	if controllerutil.ContainsFinalizer(c, pcapi.CloudFinalizer) {
 		k.gauge.set(c, obs, outcome)
 	}

@@ -66,8 +66,6 @@ type observation struct {
 	brake    bool
 	// incomplete are servers that exist and that the fresh listing lacks, sorted.
 	incomplete []string
-	// newlyIncomplete is whether the status did not report that before.
-	newlyIncomplete bool
 	// unlabelled is a listed server without the owner labels of the VM that created it, the first
 	// by id; empty if there is none.
 	unlabelled string

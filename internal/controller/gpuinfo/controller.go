@@ -92,8 +92,8 @@ func (k *kind) New() *pcapi.GPUInfo { return &pcapi.GPUInfo{} }
 // Finalizer returns none: a GPUInfo that is deleted leaves nothing behind.
 func (k *kind) Finalizer() string { return "" }
 
-func (k *kind) EventConditions() []string {
-	return []string{pcapi.PlacedCondition, pcapi.ReadyCondition}
+func (k *kind) EventConditions() []reconciler.EventCondition {
+	return reconciler.EventConditions(pcapi.PlacedCondition, pcapi.ReadyCondition)
 }
 
 // SetupWithManager sets up the GPUInfo controller with the manager.

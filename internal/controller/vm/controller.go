@@ -86,7 +86,7 @@ func newKind(c client.Client, opts controller.Options) *kind {
 	}
 	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
 		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History, Queues: opts.Queues, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
-		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, EventConditions: []string{pcapi.GuestReadyCondition}, LostAdvice: "delete this object and create another",
+		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, EventConditions: reconciler.EventConditions(pcapi.GuestReadyCondition), LostAdvice: "delete this object and create another",
 	})
 	return k
 }

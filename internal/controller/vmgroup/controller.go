@@ -118,8 +118,8 @@ func (k *kind) New() *pcapi.VmGroup { return &pcapi.VmGroup{} }
 
 func (k *kind) Finalizer() string { return pcapi.VmGroupFinalizer }
 
-func (k *kind) EventConditions() []string {
-	return []string{pcapi.DeletingCondition, pcapi.ReadyCondition}
+func (k *kind) EventConditions() []reconciler.EventCondition {
+	return reconciler.EventConditions(pcapi.DeletingCondition, pcapi.ReadyCondition)
 }
 
 // reported forgets the failures of a group that is in sync, and steps that were not
