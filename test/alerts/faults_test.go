@@ -49,7 +49,7 @@ func newFaults(t *testkit.T) *faults {
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { t.Expect(env.Stop()).To(Succeed()) })
 	f := &faults{T: t, env: env, clouds: map[string]*testkit.CloudServer{}}
-	for _, name := range []string{"home", "down", "flaky", "throttled", "braked", "slow", "closed"} {
+	for _, name := range []string{"home", "down", "flaky", "throttled", "braked", "slow", "closed", "capped"} {
 		f.clouds[name], err = testkit.ServeCloud(mockcloud.Options{})
 		t.Expect(err).NotTo(HaveOccurred())
 		t.Cleanup(func() { t.Expect(f.clouds[name].Close()).To(Succeed()) })
@@ -62,7 +62,7 @@ func (f *faults) expected() map[string]map[string]string {
 	on := func(cloud string) map[string]string { return map[string]string{"cloud": cloud} }
 	return map[string]map[string]string{
 		"CloudNotReady": on("down"), "InventoryStale": on("down"), "CloudCallsFail": on("flaky"), "CloudThrottles": on("throttled"),
-		"CloudBraked": on("braked"), "OrphanedServers": on("home"),
+		"CloudBraked": on("braked"), "ListingIncomplete": on("capped"), "OrphanedServers": on("home"),
 		"VMsWaitForWorkers": on("slow"), "VMsNotReady": on("slow"), "TimeToReadyHigh": {"cloud": "slow", "kind": "VM"},
 		"VMsLost":         {"cloud": "home", "namespace": tenant},
 		"ObjectsStalled":  {"cloud": "home", "namespace": tenant, "kind": "VM", "reason": "Prohibited"},
@@ -104,10 +104,13 @@ func (f *faults) prepare() {
 	for i := range 4 {
 		f.create(on("braked", fmt.Sprintf("vanished-%d", i)))
 	}
+	for _, name := range []string{"unlisted-0", "unlisted-1"} {
+		f.create(on("capped", name))
+	}
 	for name := range f.clouds {
 		f.ready(&pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	for _, name := range []string{"lost", "stuck", "a", "b", "vanished-0", "vanished-1", "vanished-2", "vanished-3"} {
+	for _, name := range []string{"lost", "stuck", "a", "b", "vanished-0", "vanished-1", "vanished-2", "vanished-3", "unlisted-0", "unlisted-1"} {
 		f.ready(testkit.VM(tenant, name))
 	}
 	f.ready(group)
@@ -122,6 +125,7 @@ func (f *faults) begin() {
 	f.fault("flaky", mockcloud.Fault{Match: calls("GET", "/hosts"), Status: 500})
 	// The Cloud is listed again after ten seconds, so that it does not always wait.
 	f.fault("throttled", mockcloud.Fault{Match: calls("GET", "/servers"), Status: 429, RetryAfter: "9"})
+	f.fault("capped", mockcloud.Fault{Match: calls("GET", "/servers"), List: &mockcloud.ListFault{Empty: true}})
 	f.fault("slow", mockcloud.Fault{Match: calls("POST", "/servers"), Delay: mockcloud.Duration(2 * time.Second)})
 	f.fault("home", mockcloud.Fault{Match: calls("DELETE", "/servers/*"), Status: 500})
 	f.removeGPUInfoRights()

@@ -17,8 +17,10 @@ type gauges struct {
 	braked  *prometheus.GaugeVec
 	// insecure is 1 while the condition Insecure is True.
 	insecure *prometheus.GaugeVec
-	listed   *prometheus.GaugeVec
-	took     *prometheus.GaugeVec
+	// incomplete is 1 while the condition Conformant has the reason ListingIncomplete.
+	incomplete *prometheus.GaugeVec
+	listed     *prometheus.GaugeVec
+	took       *prometheus.GaugeVec
 	// watching and changes are set by the watches.
 	watching *prometheus.GaugeVec
 	changes  *prometheus.CounterVec
@@ -37,14 +39,15 @@ func newGauges(registry prometheus.Registerer) *gauges {
 	}, []string{"cloud"})
 	registry.MustRegister(changes)
 	return &gauges{
-		changes:  changes,
-		watching: gauge("watch_running", "1 while the cloud reports changes of servers by itself, 0 while that fails."),
-		servers:  gauge("servers", "Servers at the last complete listing, by whose they are: managed, orphaned, other.", "owner"),
-		ready:    gauge("cloud_ready", "1 while the cloud can be used."),
-		braked:   gauge("cloud_braked", "1 while the brake is on and nothing is created or deleted."),
-		insecure: gauge("cloud_insecure", "1 while the spec allows calls without encryption, or does not have the certificate verified."),
-		listed:   gauge("inventory_timestamp_seconds", "When the last complete listing was begun, or later what the cloud reported was compared with it."),
-		took:     gauge("inventory_duration_seconds", "How long the last complete listing took."),
+		changes:    changes,
+		watching:   gauge("watch_running", "1 while the cloud reports changes of servers by itself, 0 while that fails."),
+		servers:    gauge("servers", "Servers at the last complete listing, by whose they are: managed, orphaned, other.", "owner"),
+		ready:      gauge("cloud_ready", "1 while the cloud can be used."),
+		braked:     gauge("cloud_braked", "1 while the brake is on and nothing is created or deleted."),
+		insecure:   gauge("cloud_insecure", "1 while the spec allows calls without encryption, or does not have the certificate verified."),
+		incomplete: gauge("cloud_listing_incomplete", "1 while the listing lacks servers that the cloud returns by id."),
+		listed:     gauge("inventory_timestamp_seconds", "When the last complete listing was begun, or later what the cloud reported was compared with it."),
+		took:       gauge("inventory_duration_seconds", "How long the last complete listing took."),
 	}
 }
 
@@ -61,6 +64,7 @@ func (g *gauges) set(c *pcapi.Cloud, obs *observation, outcome error) {
 	g.braked.WithLabelValues(c.Name).Set(truth(c.Status.BrakedSnapshot != ""))
 	reason, _ := insecure(c)
 	g.insecure.WithLabelValues(c.Name).Set(truth(reason != ""))
+	g.incomplete.WithLabelValues(c.Name).Set(truth(reportsIncomplete(c)))
 	if obs.fresh == nil {
 		return
 	}
@@ -74,7 +78,7 @@ func (g *gauges) set(c *pcapi.Cloud, obs *observation, outcome error) {
 }
 
 func (g *gauges) forget(name string) {
-	for _, vec := range []*prometheus.GaugeVec{g.servers, g.ready, g.braked, g.insecure, g.listed, g.took} {
+	for _, vec := range []*prometheus.GaugeVec{g.servers, g.ready, g.braked, g.insecure, g.incomplete, g.listed, g.took} {
 		vec.DeletePartialMatch(prometheus.Labels{"cloud": name})
 	}
 	g.changes.DeletePartialMatch(prometheus.Labels{"cloud": name})

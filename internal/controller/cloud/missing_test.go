@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -100,6 +101,33 @@ func TestEmptyListingOfServersThatExistIsRecordedOnce(t *testing.T) {
 	w.pass(3 * pollInterval)
 	equal(t, "events", []string{"Warning ListingIncomplete Conformant"}, w.events)
 	w.wantCondition(pcapi.BrakedCondition, "False Released")
+}
+
+func TestIncompleteListingIsAMetric(t *testing.T) {
+	vms, servers := fleet()
+	f := newCloud(nil, servers...)
+	w := newWorld(t, home(claimed), f, vms...)
+	metric := func() float64 { return testutil.ToFloat64(w.kind.gauge.incomplete.WithLabelValues("home")) }
+	w.reconcile()
+	equal(t, "metric of a complete listing", 0.0, metric())
+	for _, s := range servers {
+		f.Hide(s.ID)
+	}
+	w.later()
+	equal(t, "metric of an incomplete listing", 1.0, metric())
+	w.kind.gauge.incomplete.Reset()
+	w.start()
+	f.FailAlways(cloudfake.ListServers, errGarbage, false)
+	w.later()
+	equal(t, "metric after a start, before a listing", 1.0, metric())
+	f.Heal()
+	for _, s := range servers {
+		f.Show(s.ID)
+	}
+	w.pass(3 * pollInterval)
+	equal(t, "metric of a listing that is complete again", 0.0, metric())
+	w.kind.gauge.forget("home")
+	equal(t, "series of a Cloud that is gone", 0, testutil.CollectAndCount(w.kind.gauge.incomplete))
 }
 
 func TestListingIsCompleteOnceReadsOfTheServersThatItLackedAnswer404ForTheSettleTime(t *testing.T) {

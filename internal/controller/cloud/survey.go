@@ -123,7 +123,7 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 	k.dropGone(ctx, c, obs)
 	unlisted, deleting := unlistedServers(c, obs.fresh, vms)
 	existing = append(existing, k.readUnlisted(ctx, c, obs, unlisted)...)
-	if view.Snapshot == nil && wasIncomplete(c) { // the cloud may answer nothing that says whether they exist
+	if view.Snapshot == nil && reportsIncomplete(c) { // the cloud may answer nothing that says whether they exist
 		existing = append(existing, deleting...)
 	}
 	obs.incomplete = k.memoryOf(c).stillMissing(existing, func(id string) bool { return unlisted[id] })
@@ -147,8 +147,8 @@ func unlistedServers(c *pcapi.Cloud, listing *inventory.Snapshot, vms []pcapi.VM
 	return unlisted, deleting
 }
 
-// wasIncomplete reports whether the last listing that an earlier process reported was incomplete.
-func wasIncomplete(c *pcapi.Cloud) bool {
+// reportsIncomplete reports whether the status says that the last listing was incomplete.
+func reportsIncomplete(c *pcapi.Cloud) bool {
 	last := meta.FindStatusCondition(c.Status.Conditions, pcapi.ConformantCondition)
 	return last != nil && last.Reason == pcapi.ListingIncompleteReason
 }
