@@ -29,6 +29,9 @@ const (
 	StateUnknown State = "UNKNOWN"
 )
 
+// MaxStateWord bounds a cloud's word for a state that is not known, in Server.Fault, in runes.
+const MaxStateWord = 32
+
 // Transitional reports whether the cloud is expected to leave this state by itself.
 func (s State) Transitional() bool { return s == StateBuilding || s == StateDeleting }
 

@@ -11,9 +11,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// maxStatus bounds the status that is shown of a server in an unknown state, in runes.
-const maxStatus = 32
-
 // server is a server in the JSON of the compute service.
 type server struct {
 	ID        string            `json:"id"`
@@ -137,7 +134,7 @@ func (s *server) domain() cloud.Server {
 	case cloud.StateError:
 		fault = s.Fault.Message
 	case cloud.StateUnknown:
-		fault = transport.Truncate(transport.Printable(s.Status), maxStatus)
+		fault = transport.Truncate(transport.Printable(s.Status), cloud.MaxStateWord)
 	default:
 	}
 	return cloud.Server{

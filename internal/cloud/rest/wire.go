@@ -24,7 +24,6 @@ const (
 	maxLabelKey   = 317
 	maxLabelValue = 1024
 	maxNumber     = 64
-	maxState      = 32
 	maxShared     = 1024
 )
 
@@ -246,7 +245,7 @@ func (r *reader) state(value []byte) (state cloud.State, word string) {
 	}
 	text := unquoted(value)
 	if state = stateOf(text); state == cloud.StateUnknown {
-		word = r.share([]byte(transport.Truncate(transport.Printable(string(text)), maxState)))
+		word = r.share([]byte(transport.Truncate(transport.Printable(string(text)), cloud.MaxStateWord)))
 	}
 	return state, word
 }
