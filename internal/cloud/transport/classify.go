@@ -75,7 +75,7 @@ func (t *Transport) classifyExchange(err error) *cloud.Error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer was cut short", Err: io.ErrUnexpectedEOF}
 	case (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) && t.wantsProof():
-		return &cloud.Error{Kind: cloud.Unavailable, Detail: "connection reset: " + wantsProof, Err: syscall.ECONNRESET}
+		return &cloud.Error{Kind: cloud.Unavailable, Detail: "connection reset: " + mayWantProof, Err: syscall.ECONNRESET}
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return &cloud.Error{Kind: cloud.Unavailable, Detail: "connection reset", Err: syscall.ECONNRESET}
 	case strings.Contains(text, "TLS handshake timeout"):

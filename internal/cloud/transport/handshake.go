@@ -22,6 +22,8 @@ const (
 	oldVersion = "the cloud does not offer TLS 1.2 or later, which the operator needs: have the cloud enable it"
 	wantsProof = "the cloud wants a client certificate, which the operator does not present: have the cloud accept requests without one, " +
 		"or put a proxy that presents it between the operator and the cloud"
+	mayWantProof = "the cloud asked for a client certificate, which the operator does not present, and may require one: if it does, have it accept requests " +
+		"without one, or put a proxy that presents it between the operator and the cloud"
 	nothingShared = "the TLS handshake failed: the cloud offers no cipher, curve or certificate type that the operator accepts: have the cloud enable those of TLS 1.2 with ECDHE, or TLS 1.3"
 )
 
