@@ -3,6 +3,8 @@ package vmgroup
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -115,6 +117,50 @@ func TestPlan(t *testing.T) {
 				t.Errorf("steps, outcome and phase (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestGroupSaysWhatAMemberWaitsFor has a case for each of lastingReasons: how a member is that waits for it.
+func TestGroupSaysWhatAMemberWaitsFor(t *testing.T) {
+	made := func(*pcapi.VM) {}
+	cases := map[string][]func(*pcapi.VM){
+		pcapi.QuotaExceededReason:       {unmade, made},
+		pcapi.UnschedulableReason:       {unmade, made},
+		pcapi.ClassUnavailableReason:    {unmade, made},
+		pcapi.NetworkNotReadyReason:     {unmade},
+		pcapi.UserDataUnavailableReason: {unmade},
+		pcapi.ApprovalRequiredReason:    {unmade, made},
+		pcapi.SnapshotUnavailableReason: {made},
+		pcapi.AddressInUseReason:        {unmade},
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(lastingReasons)), slices.Sorted(maps.Keys(cases))); diff != "" {
+		t.Fatalf("reasons with a case (-want +got):\n%s", diff)
+	}
+	for reason, members := range cases {
+		for i, member := range members {
+			t.Run(fmt.Sprint(reason, " ", i), func(t *testing.T) {
+				waits, exist := "; VM b: "+reason+": because", 2
+				if vm("b", member).Status.VMID == "" {
+					exist = 1
+				}
+				for _, test := range []struct {
+					members []*pcapi.VM
+					outcome string
+				}{
+					{list(vm("a"), vm("b", member, awaits(reason))), "waiting, MembersNotReady: 1 of 2 members are Ready" + waits},
+					{list(vm("a"), vm("b", member, awaits(reason)), vm("c", leaving)), fmt.Sprintf("waiting, Scaling: %d of 2 members exist, 1 are Ready%s", exist, waits)},
+				} {
+					g, obs := groupOfSize(2), observed(test.members)
+					p := planned.Plan(g, obs)
+					if got := sum(p.Outcome); got != test.outcome {
+						t.Errorf("outcome %q, want %q", got, test.outcome)
+					}
+					if planned.Report(g, obs, p.Outcome); g.Status.Phase != pcapi.VmGroupScaling {
+						t.Errorf("phase %s, want Scaling", g.Status.Phase)
+					}
+				}
+			})
+		}
 	}
 }
 
