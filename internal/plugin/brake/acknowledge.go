@@ -16,6 +16,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/plugin"
+	"github.com/privatecloud/operator/internal/plugin/operator"
 )
 
 // interval is the time between two reads while the command waits.
@@ -24,6 +25,7 @@ const interval = 500 * time.Millisecond
 // acknowledge is what to release.
 type acknowledge struct {
 	env             *plugin.Env
+	operator        operator.Flags
 	cloud, snapshot string
 	yes, wait       bool
 	timeout         time.Duration
@@ -38,9 +40,12 @@ func newAcknowledge(env *plugin.Env) *cobra.Command {
 servers do not exist become Lost.
 
 It acknowledges one snapshot, that of --snapshot or the one that it shows before it asks.
+It then also lists the first ten of the VMs whose servers are missing, in all namespaces.
 A brake that was set again meanwhile, by another snapshot, stays on.
 
-Rights: get and patch clouds.samplecontroller.k8s.io in the cluster.`,
+Rights: get and patch clouds.samplecontroller.k8s.io in the cluster. For the VMs that it
+lists before it asks, also
+` + operator.Rights + ` A note says that they are not known without.`,
 		Example: `  kubectl privatecloud brake acknowledge default
   kubectl privatecloud brake acknowledge default --snapshot=2026-01-02T03:04:05.000000006Z`,
 		Args:              cobra.ExactArgs(1),
@@ -55,6 +60,7 @@ Rights: get and patch clouds.samplecontroller.k8s.io in the cluster.`,
 		},
 	}
 	flags := cmd.Flags()
+	a.operator.Bind(flags)
 	flags.StringVar(&a.snapshot, "snapshot", "", "the snapshot to acknowledge, as brake shows it; needs no confirmation")
 	flags.BoolVar(&a.yes, "yes", false, "acknowledge the snapshot that is current now, without a question")
 	flags.BoolVar(&a.wait, "wait", true, "wait until the operator has released the brake")
@@ -75,7 +81,7 @@ func (a *acknowledge) run(ctx context.Context, c client.Client) error {
 		fmt.Fprintf(a.env.Out, "The brake of Cloud %s is off: nothing was changed.\n", a.cloud)
 		return nil
 	}
-	if err := a.confirm(current); err != nil {
+	if err := a.confirm(ctx, current); err != nil {
 		return err
 	}
 	if err := a.annotate(ctx, c); err != nil {
@@ -88,13 +94,16 @@ func (a *acknowledge) run(ctx context.Context, c client.Client) error {
 	return a.await(ctx, c)
 }
 
-// confirm sets the snapshot to acknowledge: that of the flag, or the current one if the user agrees.
-func (a *acknowledge) confirm(current state) error {
+// confirm sets the snapshot to acknowledge: that of the flag, or the current one if the user agrees
+// who was shown the VMs whose servers are missing.
+func (a *acknowledge) confirm(ctx context.Context, current state) error {
 	switch {
 	case a.snapshot != "":
 		return a.check(current.Snapshot)
 	case !a.yes:
-		fmt.Fprint(a.env.ErrOut, advice(current))
+		shown := []state{current}
+		addMissing(ctx, a.env, a.operator, shown)
+		fmt.Fprint(a.env.ErrOut, advice(shown[0]))
 		if err := a.env.Confirm(fmt.Sprintf("Release the brake of Cloud %s?", a.cloud)); err != nil {
 			return err
 		}

@@ -112,6 +112,14 @@ func TestAcknowledge(t *testing.T) {
 	}
 }
 
+func TestAcknowledgeListsTheVMsWhoseServersAreMissingBeforeItAsks(t *testing.T) {
+	s := plugintest.Setup{Client: plugintest.NewClient(t, cloud("west", snapshot)), Answer: "\n"}
+	plugintest.Golden(t, "acknowledge-missing", []plugintest.Result{
+		s.Run(t.Context(), "brake", "acknowledge", "west", "--operator-url", fakeOperator(t, 12)),
+		s.Run(t.Context(), "brake", "acknowledge", "west", "--yes", "--wait=false", "--operator-url", fakeOperator(t, 2)),
+	}, snapshot, "<snapshot>")
+}
+
 func merge(reads, writes interceptor.Funcs) interceptor.Funcs {
 	reads.Patch = writes.Patch
 	return reads
