@@ -1,6 +1,10 @@
 package inventory
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
 
 // Missing returns the known IDs that the snapshot lacks, sorted.
 func (s *Snapshot) Missing(known []string) []string {
@@ -12,6 +16,18 @@ func (s *Snapshot) Missing(known []string) []string {
 	}
 	slices.Sort(missing)
 	return missing
+}
+
+// AlikeID returns the id of a listed server that differs from id only in form, the first of them;
+// see cloud.AlikeIDs. Empty if there is none. It compares the ids of all servers.
+func (s *Snapshot) AlikeID(id string) string {
+	alike, normal := "", cloud.NormalID(id)
+	for server := range s.ids.all() {
+		if server.id != id && cloud.NormalID(server.id) == normal && (alike == "" || server.id < alike) {
+			alike = server.id
+		}
+	}
+	return alike
 }
 
 // Implausible reports whether so many of the known servers vanished at once that

@@ -139,7 +139,7 @@ func (c *Client) getNetwork(ctx context.Context, op, id string) (neutronNetwork,
 		return neutronNetwork{}, nil, err
 	}
 	if got.Network.ID != id {
-		return neutronNetwork{}, nil, unreadable(call, "the answer is about another network")
+		return neutronNetwork{}, nil, unreadable(call, cloud.OfAnotherID("network", id, got.Network.ID))
 	}
 	subnets, err := c.listSubnets(ctx, op, aboutNetwork, url.Values{"network_id": {id}})
 	return got.Network, subnets, err

@@ -80,7 +80,7 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 	case got.Server == nil || got.Server.check() != nil:
 		return nil, unreadable(call, "the answer has no server")
 	case got.Server.ID != id:
-		return nil, unreadable(call, "the answer is about another server")
+		return nil, unreadable(call, cloud.OfAnotherID("server", id, got.Server.ID))
 	}
 	c.complete(got.Server)
 	return got.Server, nil

@@ -22,6 +22,11 @@ func unreadable(call *call, detail string) *cloud.Error {
 	return &cloud.Error{Kind: cloud.Unreadable, Op: call.op, Detail: detail, Uncertain: call.changes()}
 }
 
+// ofAnotherID is the error for an answer about the resource of another id than the one that was asked for.
+func (c *Client) ofAnotherID(call *call, got *answer, noun, asked, id string) *cloud.Error {
+	return unreadable(call, c.redactor.Redact(cloud.OfAnotherID(noun, asked, id), got.token))
+}
+
 // document returns the body of the answer, the syntax of which is valid. Bytes are
 // bounded when they are read, depth by encoding/json (10,000).
 func document(call *call, got *answer) ([]byte, *cloud.Error) {

@@ -45,7 +45,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	}
 	result, err := c.result(call, got, has)
 	if err == nil && result.Server.ID != id && (result.Operation == "" || result.Server.ID != "") {
-		err = unreadable(call, "the answer is about another server")
+		err = c.ofAnotherID(call, got, "server", id, result.Server.ID)
 	}
 	if err != nil {
 		return cloud.Result{}, err

@@ -3,6 +3,7 @@ package cloud
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,20 @@ func braked(t *testing.T) (*world, []cloud.Server) {
 	w.later()
 	equal(t, "braked", true, w.inv.View().Braked)
 	return w, servers
+}
+
+func TestBrakeNamesAnIDThatDiffersOnlyInForm(t *testing.T) {
+	vms, servers := fleet()
+	f := newCloud(nil, servers...)
+	w := newWorld(t, home(), f, vms...)
+	w.reconcile()
+	f.Clear()
+	for _, s := range servers {
+		s.ID = strings.ToUpper(s.ID)
+		f.AddServers(s)
+	}
+	w.later()
+	w.wantCondition(pcapi.BrakedCondition, "True ServersVanished", `v00 among them (it has "V00", and they differ only in form`, "the cloud must give an id in one form); nothing is created")
 }
 
 func TestBrakeSurvivesARestart(t *testing.T) {

@@ -59,9 +59,13 @@ func reportBraked(c *pcapi.Cloud, obs *observation) {
 	case obs.brake:
 		c.Status.BrakedSnapshot = obs.fresh.ID
 		condition.Status, condition.Reason = metav1.ConditionTrue, pcapi.ServersVanishedReason
-		condition.Message = fmt.Sprintf("snapshot %[1]s lacks %[2]d servers that VMs of this cluster record, %[3]s among them; nothing is created or deleted on this cloud "+
+		form := ""
+		if alike := obs.fresh.AlikeID(obs.vanished[0]); alike != "" {
+			form = fmt.Sprintf(" (it has %q, and %s)", alike, cloud.FormOfIDs)
+		}
+		condition.Message = fmt.Sprintf("snapshot %[1]s lacks %[2]d servers that VMs of this cluster record, %[3]s among them%[6]s; nothing is created or deleted on this cloud "+
 			"until you have looked and run: kubectl annotate cloud %[4]s --overwrite %[5]s=%[1]s",
-			obs.fresh.ID, obs.gone, obs.vanished[0], c.Name, pcapi.AcknowledgeAnnotation)
+			obs.fresh.ID, obs.gone, obs.vanished[0], c.Name, pcapi.AcknowledgeAnnotation, form)
 	}
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
 }
