@@ -42,7 +42,7 @@ func BenchmarkStreamPage(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := streamPage(listing(), got, newStream(strings.NewReader(body)), nil, noServers{}); err != nil {
+		if _, err := streamPage(listing(), got, newStream(strings.NewReader(body)), nil, noServers{}, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

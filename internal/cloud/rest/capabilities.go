@@ -111,7 +111,7 @@ func (c *Client) checkDeclared(ctx context.Context, has cloud.Capabilities) *clo
 	if has.Has(cloud.Sizing) {
 		call.query = url.Values{"limit": {"1"}}
 	}
-	page, err := c.page(ctx, call, noServers{})
+	page, err := c.page(ctx, call, noServers{}, has)
 	if err == nil && page.Next != "" && !has.Has(cloud.Sizing) {
 		err = unreadable(call, declaredCorePages)
 	}
@@ -244,7 +244,7 @@ func (c *Client) detectCore(ctx context.Context, got *answer, missing *cloud.Err
 	if got.problem().Code != "notFound" || c.cachedCapabilities().Has(cloud.Sizing) {
 		call := listing()
 		call.op = missing.Op
-		page, err := c.page(ctx, call, noServers{})
+		page, err := c.page(ctx, call, noServers{}, nil)
 		if err != nil {
 			return nil, err
 		}

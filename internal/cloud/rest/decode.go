@@ -74,9 +74,9 @@ type page struct {
 }
 
 // decodePage reads a page and holds its servers.
-func decodePage(call *call, got *answer, in *stream, into *ignored) (page, *cloud.Error) {
+func decodePage(call *call, got *answer, in *stream, into *ignored, has cloud.Capabilities) (page, *cloud.Error) {
 	to := &collector{}
-	result, err := streamPage(call, got, in, into, to)
+	result, err := streamPage(call, got, in, into, to, has)
 	result.Servers = to.servers
 	if err != nil {
 		return page{}, err
@@ -86,17 +86,17 @@ func decodePage(call *call, got *answer, in *stream, into *ignored) (page, *clou
 
 // streamPage passes the servers of a page on. It takes both shapes: a bare array,
 // and an object with a marker. One bad server spoils the page, since a server left
-// out would look gone.
-func streamPage(call *call, got *answer, in *stream, into *ignored, to cloud.ServerSink) (result page, err *cloud.Error) {
+// out would look gone. has is what the cloud can do.
+func streamPage(call *call, got *answer, in *stream, into *ignored, to cloud.ServerSink, has cloud.Capabilities) (result page, err *cloud.Error) {
 	r := newReader(into)
 	r.last = map[string]string{}
 	to.Begin()
 	result.extended, err = (&list{
 		noun: "servers", field: "servers", array: true, object: true,
 		element: func(n int, value []byte) error {
-			server, err := r.server(value)
+			server, err := r.listed(value, has)
 			if err != nil {
-				return unusable(fmt.Sprintf("server %d of the page: %v", n, err))
+				return unusable(fmt.Sprintf("server %d of the page: %s", n, got.without(err, server.ID)))
 			}
 			return to.Take(server)
 		},
@@ -232,6 +232,44 @@ func (r *reader) server(data []byte) (s cloud.Server, err error) {
 	s.State = cloud.StateActive
 	s.ID, s.Name, err = r.named(data, func(field, value []byte) { r.optional(&s, field, value) })
 	return s, err
+}
+
+// ownLabel is in the keys of the labels of the operator, also as a cloud may alter them.
+const ownLabel = "samplecontroller"
+
+// listed reads a server of a listing or an event. A server without a name is read with an empty one if it is
+// somebody else's: the cloud has labels, the server has none of the operator's, and its create has ended. Any
+// other may be a server of this operator that is shown without its name, and cannot be used.
+func (r *reader) listed(data []byte, has cloud.Capabilities) (cloud.Server, error) {
+	r.labelsIgnored = false
+	s, err := r.server(data)
+	if _, nameless := errors.AsType[unnamed](err); !nameless || !has.Has(cloud.Labels) || r.labelsIgnored {
+		return s, err
+	}
+	for key := range s.Labels {
+		if strings.Contains(strings.ToLower(key), ownLabel) {
+			return s, err
+		}
+	}
+	switch s.State {
+	case cloud.StateActive, cloud.StateStopped, cloud.StateSuspended:
+		r.ignored.add("name", "missing or not a string, of a server without labels of the operator")
+		return s, nil
+	default: // its name and labels may be still to come
+		return s, err
+	}
+}
+
+// without returns why an element of a list cannot be used, with its id if it has no name.
+func (a *answer) without(err error, id string) string {
+	if _, nameless := errors.AsType[unnamed](err); !nameless {
+		return err.Error()
+	}
+	text := err.Error()
+	if quoted := a.quoted(id); quoted != "" {
+		text += ", and its id is " + quoted
+	}
+	return text + ": give it a name in the cloud, since it may be that of an object of this operator"
 }
 
 func (r *reader) optional(s *cloud.Server, field, value []byte) {

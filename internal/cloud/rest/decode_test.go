@@ -18,9 +18,9 @@ func jsonAnswer(body string) *answer {
 // pageOf decodes a page of servers as the client does.
 func pageOf(body string) (page, *cloud.Error) { return pageOfType(body, "application/json", nil) }
 
-func pageOfType(body, media string, into *ignored) (page, *cloud.Error) {
+func pageOfType(body, media string, into *ignored, has ...cloud.Capability) (page, *cloud.Error) {
 	got := &answer{status: http.StatusOK, header: http.Header{"Content-Type": {media}}}
-	return decodePage(listing(), got, newStream(strings.NewReader(body)), into)
+	return decodePage(listing(), got, newStream(strings.NewReader(body)), into, cloud.NewCapabilities(has...))
 }
 
 // The bodies are written as in the API's documentation, not encoded from our types.
@@ -84,7 +84,7 @@ func TestDecodePageRefusesUnusableListings(t *testing.T) {
 		"cut short":                    {`[{"id":"i-1","name":"web"}`, "the answer is not valid JSON: it ends too early"},
 		"data after the value":         {`[] []`, "the answer is not valid JSON"},
 		"a server without an id":       {`[{"id":"a","name":"b"},{"name":"web"}]`, "server 2 of the page: it has no id"},
-		"a server without a name":      {`[{"id":"i-1"}]`, "server 1 of the page: it has no name"},
+		"a server without a name":      {`[{"id":"i-1"}]`, `server 1 of the page: it has no name, and its id is "i-1": give it a name in the cloud, since it may be that of an object of this operator`},
 		"a server that is null":        {`[null]`, "server 1 of the page: it has no id"},
 		"a server that is a text":      {`["a"]`, "server 1 of the page: it is not an object"},
 		"names in capitals alone":      {`[{"ID":"a","Name":"b"}]`, "server 1 of the page: it has no id"},
@@ -102,7 +102,7 @@ func TestDecodePageRefusesUnusableListings(t *testing.T) {
 		"an id that is a fraction":     {`[{"id":7.5,"name":"web"}]`, "server 1 of the page: its id is neither a string nor an integer"},
 		"an id with an exponent":       {`[{"id":1e3,"name":"web"}]`, "server 1 of the page: its id is neither a string nor an integer"},
 		"an id that is an object":      {`[{"id":{},"name":"web"}]`, "server 1 of the page: its id is neither a string nor an integer"},
-		"a name that is a number":      {`[{"id":"a","name":7}]`, "server 1 of the page: its name is not a string"},
+		"a name that is a number":      {`[{"id":"a","name":7}]`, `server 1 of the page: its name is not a string, and its id is "a": give it a name in the cloud, since it may be that of an object of this operator`},
 		"a marker that is a list":      {`{"servers":[],"next":[]}`, `field "next" of the answer has the wrong type`},
 		"a deep nesting":               {strings.Repeat("[", 1<<20), `the answer is not valid JSON: at byte 10001, near "` + strings.Repeat("[", 39) + `…"`},
 	} {
@@ -225,5 +225,62 @@ func TestDecodePageGivesEachServerItsOwnLabels(t *testing.T) {
 	}
 	if diff := cmp.Diff([]map[string]string{{"k": "1", "only": "a"}, {"k": "2"}, nil}, labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+// TestServerWithoutANameIsListedIfItIsSomebodyElses lists it beside one of the operator, as on clouds with and without labels.
+func TestServerWithoutANameIsListedIfItIsSomebodyElses(t *testing.T) {
+	t.Parallel()
+	const own, listed, refused = `{"id":"i-1","name":"web","labels":{"samplecontroller.k8s.io/uid":"u"}}`, true, false
+	for name, test := range map[string]struct {
+		server string
+		labels bool
+		want   bool
+	}{
+		"no name":                 {`{"id":"i-2"}`, true, listed},
+		"a name that is null":     {`{"id":"i-2","name":null}`, true, listed},
+		"an empty name":           {`{"id":"i-2","name":""}`, true, listed},
+		"a name that is a number": {`{"id":"i-2","name":7}`, true, listed},
+		"labels of others":        {`{"id":"i-2","labels":{"team":"a"}}`, true, listed},
+		"stopped":                 {`{"id":"i-2","state":"STOPPED"}`, true, listed},
+		"suspended":               {`{"id":"i-2","state":"SUSPENDED"}`, true, listed},
+		"a cloud without labels":  {`{"id":"i-2"}`, false, refused},
+		"a label of the operator": {`{"id":"i-2","labels":{"samplecontroller.k8s.io/uid":"u"}}`, true, refused},
+		"a label of the operator that was altered": {`{"id":"i-2","labels":{"SampleController-k8s-io-uid":"u"}}`, true, refused},
+		"labels that cannot be read":               {`{"id":"i-2","labels":["samplecontroller.k8s.io/uid=u"]}`, true, refused},
+		"a label that is not a string":             {`{"id":"i-2","labels":{"samplecontroller.k8s.io/uid":7}}`, true, refused},
+		"being built":                              {`{"id":"i-2","state":"BUILDING"}`, true, refused},
+		"being deleted":                            {`{"id":"i-2","state":"DELETING"}`, true, refused},
+		"in error":                                 {`{"id":"i-2","state":"ERROR"}`, true, refused},
+		"in an unknown state":                      {`{"id":"i-2","state":"CREATING"}`, true, refused},
+		"no id":                                    {`{"name":null}`, true, refused},
+		"an empty id":                              {`{"id":""}`, true, refused},
+		"no object":                                {`"i-2"`, true, refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var has []cloud.Capability
+			if test.labels {
+				has = append(has, cloud.Labels)
+			}
+			into := &ignored{}
+			got, err := pageOfType(`{"servers":[`+test.server+`,`+own+`]}`, "application/json", into, has...)
+			if (err == nil) != test.want {
+				t.Fatalf("error %v, want the listing: %t", err, test.want)
+			}
+			if err != nil {
+				return
+			}
+			var shown []string
+			for _, s := range got.Servers {
+				shown = append(shown, s.ID+" "+s.Name)
+			}
+			if diff := cmp.Diff([]string{"i-2 ", "i-1 web"}, shown); diff != "" {
+				t.Errorf("servers (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]string{"name: missing or not a string, of a server without labels of the operator"}, into.take()); diff != "" {
+				t.Errorf("ignored (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -127,7 +127,7 @@ func TestListNetworks(t *testing.T) {
 		"a list that is null":        {body: `{"networks":null}`, text: "list networks: the answer holds no list of networks"},
 		"a bare list":                {body: `[]`, text: "list networks: a value of the wrong type in the answer"},
 		"one without an id":          {body: `{"networks":[` + aNetwork + `,{"name":"net"}]}`, text: "list networks: network 2 of the listing: it has no id"},
-		"one without a name":         {body: `{"networks":[{"id":"n-1"}]}`, text: "list networks: network 1 of the listing: it has no name"},
+		"one without a name":         {body: `{"networks":[{"id":"n-1"}]}`, text: `list networks: network 1 of the listing: it has no name, and its id is "n-1": give it a name in the cloud, since it may be that of an object of this operator`},
 		"one without a range":        {body: `{"networks":[{"id":"n-1","name":"net"}]}`, want: []cloud.Network{{ID: "n-1", Name: "net"}}},
 		"one without a gateway":      {body: `{"networks":[{"id":"n-1","name":"net","cidr":"10.0.0.0/24","gateway":null}]}`, want: []cloud.Network{{ID: "n-1", Name: "net", CIDR: "10.0.0.0/24"}}},
 		"one with a path as id":      {body: `{"networks":[{"id":"..","name":"net"}]}`, text: "list networks: network 1 of the listing: its id is a path"},

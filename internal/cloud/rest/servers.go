@@ -87,7 +87,7 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 	if call.query, failed = listQuery(call.op, has, opts); failed != nil {
 		return "", failed
 	}
-	page, failed := c.page(ctx, call, to)
+	page, failed := c.page(ctx, call, to, has)
 	if failed != nil {
 		return "", failed
 	}
@@ -210,10 +210,10 @@ func listing() *call {
 	}
 }
 
-// page makes a call that lists servers.
-func (c *Client) page(ctx context.Context, call *call, to cloud.ServerSink) (result page, failed *cloud.Error) {
+// page makes a call that lists servers. has is what the cloud can do.
+func (c *Client) page(ctx context.Context, call *call, to cloud.ServerSink, has cloud.Capabilities) (result page, failed *cloud.Error) {
 	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
-		result, err = streamPage(call, got, in, &c.ignored, to)
+		result, err = streamPage(call, got, in, &c.ignored, to, has)
 		return err
 	}
 	got, failed := c.do(ctx, call)

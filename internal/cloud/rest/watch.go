@@ -120,7 +120,7 @@ func (w *watch) follow(ctx context.Context, call *call, events *eventReader) *cl
 		if !first || w.token == "" { // a stream that continues has not brought what happened before its ready
 			w.token = e.token
 		}
-		if change, ok, err := w.client.change(e); err != nil {
+		if change, ok, err := w.client.change(e, w.client.cachedCapabilities()); err != nil {
 			return unreadable(call, err.Error())
 		} else if ok {
 			if err := w.report(change); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -206,6 +207,32 @@ func TestUnusableStreams(t *testing.T) {
 			_, err := watchAll(t, serve(t, s).withCapabilities(cloud.Events), 9)
 			wantText(t, err, "watch servers: "+test.want)
 			wantOutcome(t, err, outcome{Kind: cloud.Unreadable})
+		})
+	}
+}
+
+func TestEventOfAServerWithoutANameIsReportedIfItIsSomebodyElses(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		has  []cloud.Capability
+		want bool
+	}{
+		"with labels":    {[]cloud.Capability{cloud.Events, cloud.Labels}, true},
+		"without labels": {[]cloud.Capability{cloud.Events}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &streaming{scripts: []func(io.Writer, func(), *http.Request) int{
+				sends(0, data(1, eventReady, ""), data(2, eventUpdated, `,"id":"i-2","server":{"id":"i-2"}`)),
+			}}
+			got, err := watchAll(t, serve(t, s).withCapabilities(test.has...), 9)
+			if slices.Contains(got, "i-2 ACTIVE") != test.want {
+				t.Errorf("changes %q, want the server: %t", got, test.want)
+			}
+			if !test.want {
+				wantText(t, err, "watch servers: the server of an event: it has no name")
+				wantOutcome(t, err, outcome{Kind: cloud.Unreadable})
+			}
 		})
 	}
 }

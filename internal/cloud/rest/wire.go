@@ -47,6 +47,8 @@ type reader struct {
 	// last, if it is not nil, is the map of the labels of the server that was read last, else
 	// each server has a map of its own.
 	last map[string]string
+	// labelsIgnored is set when a label was ignored.
+	labelsIgnored bool
 }
 
 func newReader(into *ignored) *reader {
@@ -96,18 +98,23 @@ func (r *reader) share(text []byte) string {
 	return shared
 }
 
+// unnamed is why something has no name.
+type unnamed string
+
+func (u unnamed) Error() string { return string(u) }
+
 // name reads a name, which must not be missing. A longer one than a status can show
 // is cut, so that its object is not lost.
 func (r *reader) name(value []byte) (string, error) {
 	if !isNull(value) && !isText(value) {
-		return "", errors.New("its name is not a string")
+		return "", unnamed("its name is not a string")
 	}
 	text := ""
 	if isText(value) {
 		text = unquote(value)
 	}
 	if text == "" {
-		return "", errors.New("it has no name")
+		return "", unnamed("it has no name")
 	}
 	return r.cut("name", text, maxName), nil
 }
@@ -286,21 +293,21 @@ func (r *reader) labels(value []byte) map[string]string {
 		case isNull(value):
 			return
 		case !isText(value):
-			r.ignored.add("labels", "a value that is not a string")
+			r.ignoreLabels("a value that is not a string")
 			return
 		case len(key) > maxLabelKey || len(value) > maxEscape*maxLabelValue+len(`""`):
-			r.ignored.add("labels", "a key or value that is too long")
+			r.ignoreLabels("a key or value that is too long")
 			return
 		}
 		text := unquote(value)
 		if len(text) > maxLabelValue {
-			r.ignored.add("labels", "a key or value that is too long")
+			r.ignoreLabels("a key or value that is too long")
 			return
 		}
 		own := bytes.HasPrefix(key, []byte(ownLabels))
 		counts[own]++
 		if counts[own] > maxLabels {
-			r.ignored.add("labels", fmt.Sprintf("more than %d", maxLabels))
+			r.ignoreLabels(fmt.Sprintf("more than %d", maxLabels))
 			return
 		}
 		if labels == nil {
@@ -309,7 +316,7 @@ func (r *reader) labels(value []byte) map[string]string {
 		labels[r.share(key)] = text
 	})
 	if !object {
-		r.ignored.add("labels", "not an object")
+		r.ignoreLabels("not an object")
 	}
 	return labels
 }
@@ -319,4 +326,9 @@ func (r *reader) newLabels() map[string]string {
 		return r.last
 	}
 	return map[string]string{}
+}
+
+func (r *reader) ignoreLabels(why string) {
+	r.labelsIgnored = true
+	r.ignored.add("labels", why)
 }
