@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,4 +121,22 @@ func peakMemory(t *testkit.T, m *testkit.Process) int64 {
 		return n
 	}
 	return (kib(highWaterMark) - kib(ofFiles)) << 10
+}
+
+// cpuTime returns the processor time that the process has used, to a hundredth of a second.
+func cpuTime(t *testkit.T, m *testkit.Process) time.Duration {
+	t.Helper()
+	const utime, perSecond = 11, 100 // the index after the name of the binary, and the ticks, which the kernel fixes; see proc_pid_stat(5)
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.ID()))
+	t.Expect(err).NotTo(HaveOccurred())
+	_, after, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(after)
+	t.Expect(len(fields)).To(BeNumerically(">", utime+1), "%s", stat)
+	ticks := 0
+	for _, field := range fields[utime : utime+2] {
+		n, err := strconv.Atoi(field)
+		t.Expect(err).NotTo(HaveOccurred())
+		ticks += n
+	}
+	return time.Duration(ticks) * time.Second / perSecond
 }

@@ -149,7 +149,7 @@ func changes(method string) bool {
 
 // kubernetesProxy returns a proxy of the API server of config, with its credentials.
 // It shows only the objects of one world, its namespace, those in it, and the Clouds and VMClasses
-// with its label, so that the managers of many runs can share an API server.
+// with its label, so that the managers of many runs can share an API server. An empty world is all objects.
 func kubernetesProxy(config *rest.Config, g *gate, world string) (*proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -163,6 +163,7 @@ func kubernetesProxy(config *rest.Config, g *gate, world string) (*proxy, error)
 	narrow := func(r *http.Request) {
 		kind, ofGroup := strings.CutPrefix(r.URL.Path, group)
 		switch {
+		case world == "":
 		case r.Method == http.MethodGet && r.URL.Path == "/api/v1/namespaces":
 			query := r.URL.Query()
 			query.Set("fieldSelector", "metadata.name="+world)

@@ -52,12 +52,16 @@ func newEnvironment() (*environment, error) {
 	if _, err := env.apiServer.ClaimAtCreation(context.Background(), claimLabels); err != nil {
 		return nil, err
 	}
+	return env, env.connect()
+}
+
+func (env *environment) connect() error {
 	scheme, err := testkit.Scheme()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	env.client, err = client.NewWithWatch(env.apiServer.Config, client.Options{Scheme: scheme})
-	return env, err
+	return err
 }
 
 // newT returns a T that waits as long as a run may take to converge.
@@ -70,6 +74,25 @@ func sharedEnvironment(t *testing.T) *environment {
 	t.Helper()
 	env, err := shared()
 	if err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+// ownEnvironment is the shared environment with another API server, for one run whose manager sees all namespaces.
+func ownEnvironment(t *testing.T) *environment {
+	t.Helper()
+	env := &environment{binary: sharedEnvironment(t).binary, folder: t.TempDir(), alone: true}
+	var err error
+	if env.apiServer, err = testkit.Start(testkit.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.apiServer.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := env.connect(); err != nil {
 		t.Fatal(err)
 	}
 	return env

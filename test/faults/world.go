@@ -62,6 +62,8 @@ type environment struct {
 	binary    string
 	folder    string
 	worlds    atomic.Int64
+	// alone: there is one run, whose manager sees all namespaces.
+	alone bool
 }
 
 // profile is a kind of cloud, by how it proves which object owns a server.
@@ -242,7 +244,11 @@ func (w *world) startKubernetes(ctx context.Context) (err error) {
 	if err := w.recorder.watch(ctx, w.env.client, w.name); err != nil {
 		return err
 	}
-	if w.kube, err = kubernetesProxy(w.env.apiServer.Config, w.gate, w.name); err != nil {
+	shown := w.name
+	if w.env.alone {
+		shown = ""
+	}
+	if w.kube, err = kubernetesProxy(w.env.apiServer.Config, w.gate, shown); err != nil {
 		return err
 	}
 	return testkit.WriteKubeconfig(w.kubeconfig(), &clientcmdapi.Cluster{Server: w.kube.URL}, &clientcmdapi.AuthInfo{})

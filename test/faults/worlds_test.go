@@ -13,7 +13,12 @@ import (
 // openWorld makes a world for one test. Its report is logged if the test fails.
 func openWorld(t *testkit.T, s setting) *world {
 	t.Helper()
-	w, err := sharedEnvironment(t.T).newWorld(t.Context(), s)
+	return openWorldIn(t, sharedEnvironment(t.T), s)
+}
+
+func openWorldIn(t *testkit.T, env *environment, s setting) *world {
+	t.Helper()
+	w, err := env.newWorld(t.Context(), s)
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() {
 		if t.Failed() {
