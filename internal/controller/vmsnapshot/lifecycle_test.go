@@ -515,6 +515,27 @@ func TestAdviceIsAboutTheVMSnapshot(t *testing.T) {
 	}
 }
 
+func TestMissingAndDeniedCloudLookTheSame(t *testing.T) {
+	t.Parallel()
+	see := func(clouds ...client.Object) pcapi.VMSnapshotStatus {
+		machine := vm()
+		machine.Status.Cloud = "hidden"
+		h := newHarness(t, withKeys, append(clouds, machine, snapshot())...)
+		h.reconcile()
+		var snap pcapi.VMSnapshot
+		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(snapshot()), &snap); err != nil {
+			t.Fatalf("Get: %v", err)
+		}
+		return snap.Status
+	}
+	denied := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "hidden"}, Spec: pcapi.CloudSpec{
+		AllowedNamespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}},
+	}}
+	if diff := cmp.Diff(see(), see(denied)); diff != "" {
+		t.Errorf("what tells whether the Cloud exists (-missing +denied):\n%s", diff)
+	}
+}
+
 func TestVMThatDoesNotExistIsReportedFirst(t *testing.T) {
 	t.Parallel()
 	none := cloud.NewCapabilities(cloud.Idempotency)
