@@ -113,13 +113,13 @@ const (
 	// DeletingReason surfaces when the server is being deleted by somebody else.
 	DeletingReason = "Deleting"
 	// CloudUnavailableReason surfaces when the Cloud is not Ready, or when it does not exist or
-	// does not allow this namespace, which is not told apart.
+	// does not allow this namespace, which the message leaves open.
 	CloudUnavailableReason = "CloudUnavailable"
 	// BrakedReason surfaces when the Cloud's brake is on. The operator creates and
 	// deletes nothing until it is acknowledged.
 	BrakedReason = "Braked"
 	// ClassUnavailableReason surfaces while the VMClass of spec.className does not exist, or
-	// the namespace may not use it, which is not told apart.
+	// the namespace may not use it, which the message leaves open.
 	ClassUnavailableReason = "ClassUnavailable"
 	// UserDataUnavailableReason surfaces when the Secret of the user data does not exist,
 	// lacks the key or the label, or cannot be read. It is read again with back-off.

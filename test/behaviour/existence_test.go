@@ -18,9 +18,9 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// TestExistenceIsNotTold compares all that users see of an object whose Cloud or VMClass does not
+// TestExistenceIsNotRevealed compares all that users see of an object whose Cloud or VMClass does not
 // exist with that of one whose Cloud or VMClass the namespace may not use.
-func TestExistenceIsNotTold(t *testing.T) {
+func TestExistenceIsNotRevealed(t *testing.T) {
 	ofCloud := func(name string) *pcapi.CloudReference { return &pcapi.CloudReference{Name: name} }
 	kinds := map[string]func(namespace, name, cloud, class string) client.Object{
 		"VM": func(namespace, name, cloud, _ string) client.Object {
@@ -63,7 +63,7 @@ func TestExistenceIsNotTold(t *testing.T) {
 				t.Eventually(latest(created)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "", "does not exist, or namespace"))
 				t.Eventually(eventReasons(created)).ShouldNot(BeEmpty())
 				f.waitForPolls(2)
-				text := told(t, get(t, created), f.namespace)
+				text := readable(t, get(t, created), f.namespace)
 				deleteObject(t, created)
 				t.Eventually(isGone(created)).Should(BeTrue())
 				return strings.NewReplacer(object, "OBJECT", cloud, "CLOUD", class, "CLASS").Replace(text)
@@ -75,9 +75,9 @@ func TestExistenceIsNotTold(t *testing.T) {
 	all.run(t)
 }
 
-// told returns what users can read of an object that the operator has written, without times and
+// readable returns what users can read of an object that the operator has written, without times and
 // what differs between any two objects.
-func told(t *T, object client.Object, namespace string) string {
+func readable(t *T, object client.Object, namespace string) string {
 	t.Helper()
 	text, err := json.Marshal(object)
 	t.Expect(err).NotTo(HaveOccurred())

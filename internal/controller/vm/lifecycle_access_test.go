@@ -12,23 +12,23 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// told is what users see of a VM, and when it is reconciled again.
-type told struct {
+// visible is what users see of a VM, and when it is reconciled again.
+type visible struct {
 	Status        pcapi.VMStatus
 	Finalizers    []string
 	Annotations   map[string]string
 	First, Second ctrl.Result
 }
 
-// toldOf returns what users see of a VM after two reconciles that are a minute apart.
-func toldOf(h *harness) told {
+// visibleOf returns what users see of a VM after two reconciles that are a minute apart.
+func visibleOf(h *harness) visible {
 	h.t.Helper()
 	h.enqueued = nil
 	first := h.mustReconcile()
 	h.advance(time.Minute)
 	second := h.mustReconcile()
 	vm := h.vm()
-	return told{vm.Status, vm.Finalizers, vm.Annotations, first, second}
+	return visible{vm.Status, vm.Finalizers, vm.Annotations, first, second}
 }
 
 func TestMissingAndDeniedCloudLookTheSame(t *testing.T) {
@@ -42,7 +42,7 @@ func TestMissingAndDeniedCloudLookTheSame(t *testing.T) {
 		"one that was created now":  func(vm *pcapi.VM) { vm.CreationTimestamp = metav1.NewTime(startTime.Add(time.Hour)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			see := func(exists bool) told {
+			see := func(exists bool) visible {
 				vm := vmWith(change, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "hidden"} })
 				h := newHarness(t, everything, vm, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 				if exists {
@@ -51,17 +51,17 @@ func TestMissingAndDeniedCloudLookTheSame(t *testing.T) {
 						t.Fatalf("Create: %v", err)
 					}
 				}
-				return toldOf(h)
+				return visibleOf(h)
 			}
 			if diff := cmp.Diff(see(false), see(true)); diff != "" {
-				t.Errorf("what tells whether the Cloud exists (-missing +denied):\n%s", diff)
+				t.Errorf("what reveals whether the Cloud exists (-missing +denied):\n%s", diff)
 			}
 		})
 	}
 }
 
 func TestMissingAndDeniedClassLookTheSame(t *testing.T) {
-	see := func(exists bool) told {
+	see := func(exists bool) visible {
 		h := newHarness(t, everything, vmWith(ofClass("small")), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
 		if exists {
 			class := aClass("small", 2, 4, func(c *pcapi.VMClass) {
@@ -71,9 +71,9 @@ func TestMissingAndDeniedClassLookTheSame(t *testing.T) {
 				t.Fatalf("Create: %v", err)
 			}
 		}
-		return toldOf(h)
+		return visibleOf(h)
 	}
 	if diff := cmp.Diff(see(false), see(true)); diff != "" {
-		t.Errorf("what tells whether the VMClass exists (-missing +denied):\n%s", diff)
+		t.Errorf("what reveals whether the VMClass exists (-missing +denied):\n%s", diff)
 	}
 }

@@ -532,7 +532,7 @@ func TestMissingAndDeniedCloudLookTheSame(t *testing.T) {
 		AllowedNamespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}},
 	}}
 	if diff := cmp.Diff(see(), see(denied)); diff != "" {
-		t.Errorf("what tells whether the Cloud exists (-missing +denied):\n%s", diff)
+		t.Errorf("what reveals whether the Cloud exists (-missing +denied):\n%s", diff)
 	}
 }
 

@@ -185,7 +185,7 @@ func outcomeOf(err error) outcome {
 	return unchecked
 }
 
-// uncheckedReason returns why a name was not checked, for a warning. It does not tell whether
+// uncheckedReason returns why a name was not checked, for a warning. It does not reveal whether
 // a Cloud exists that the namespace may not use.
 func uncheckedReason(name string, err error) string {
 	if denied, ok := errors.AsType[*tenancy.AccessError](err); ok {
