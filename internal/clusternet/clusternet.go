@@ -57,6 +57,5 @@ func localAddress(ctx context.Context, host string) (net.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	return conn.LocalAddr(), nil
+	return conn.LocalAddr(), conn.Close()
 }
