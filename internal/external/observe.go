@@ -63,7 +63,8 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 	}
 	o.View = o.Inventory.View()
 	if isDenied {
-		o.Denied = controller.Inaccessible(ctx, obj, o.Now, denied, l.Elsewhere)
+		o.Denied = controller.Inaccessible(obj, o.Now, denied, l.Elsewhere)
+		controller.LogAccess(ctx, obj, denied, o.Denied.Error())
 		return nil
 	}
 	if err != nil {
@@ -310,8 +311,8 @@ func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
 // deletion. Both are required, since the clock of the cloud may be ahead.
 func (l *Lifecycle[T, R, S]) reused(obj T, obs S, r R) bool {
 	identity, since := l.kind.Identify(r), l.kind.Record(obj).Since
-	if !deleted(obj) || identity.State == cloud.StateDeleting || l.kind.Owns(obj, obs, r) {
-		return false
+	if !deleted(obj) || identity.Name == "" || identity.State == cloud.StateDeleting || l.kind.Owns(obj, obs, r) {
+		return false // a server without a name may be the object's own, which the cloud is removing
 	}
 	later := !since.IsZero() && identity.CreatedAt.After(Latest(obs.External().View.Settings.ShownFrom(since), obj.GetDeletionTimestamp().Time))
 	return later || l.Tracker.Reused(obj.GetUID(), identity.CreatedAt)

@@ -234,16 +234,14 @@ func (r *reader) server(data []byte) (s cloud.Server, err error) {
 	return s, err
 }
 
-// ownLabel is in the keys of the labels of the operator, also as a cloud may alter them.
-const ownLabel = "samplecontroller"
-
 // listed reads a server of a listing or an event. A server without a name is read with an empty one if it is
-// somebody else's: the cloud has labels, the server has none of the operator's, and its create has ended. Any
-// other may be a server of this operator that is shown without its name, and cannot be used.
+// somebody else's: the cloud has labels, shows all of the server, and the server has none of the operator's and
+// its create has ended. Any other may be a server of this operator that is shown without its name, and cannot be
+// used.
 func (r *reader) listed(data []byte, has cloud.Capabilities) (cloud.Server, error) {
 	r.labelsIgnored = false
 	s, err := r.server(data)
-	if _, nameless := errors.AsType[unnamed](err); !nameless || !has.Has(cloud.Labels) || r.labelsIgnored {
+	if _, nameless := errors.AsType[unnamed](err); !nameless || !has.Has(cloud.Labels) || r.labelsIgnored || !whole(data) {
 		return s, err
 	}
 	for key := range s.Labels {
@@ -253,11 +251,28 @@ func (r *reader) listed(data []byte, has cloud.Capabilities) (cloud.Server, erro
 	}
 	switch s.State {
 	case cloud.StateActive, cloud.StateStopped, cloud.StateSuspended:
-		r.ignored.add("name", "missing or not a string, of a server without labels of the operator")
+		r.ignored.add("name", "empty, of a server without labels of the operator")
 		return s, nil
 	default: // its name and labels may be still to come
 		return s, err
 	}
+}
+
+// whole reports whether a server has the fields name, state and labels, the name being null or a string. One that
+// lacks any of them may be shown before the cloud has read all of it.
+func whole(data []byte) bool {
+	var name, state, labels bool
+	fields(data, func(field, value []byte) {
+		switch string(field) {
+		case "name":
+			name = len(value) > 0 && (isNull(value) || isText(value))
+		case "state":
+			state = isText(value)
+		case "labels":
+			labels = len(value) > 0 && value[0] == '{'
+		}
+	})
+	return name && state && labels
 }
 
 // without returns why an element of a list cannot be used, with its id if it has no name.

@@ -40,7 +40,7 @@ func (c *Client) Watch(ctx context.Context, report func(cloud.Change) error) err
 	}
 	ctx, cancel := c.usage.UntilClosed(ctx)
 	defer cancel()
-	w := &watch{client: c, report: report}
+	w := &watch{client: c, report: report, has: has}
 	for {
 		began := time.Now()
 		err := w.read(ctx)
@@ -54,6 +54,8 @@ func (c *Client) Watch(ctx context.Context, report func(cloud.Change) error) err
 type watch struct {
 	client *Client
 	report func(cloud.Change) error
+	// has is what the cloud can do.
+	has cloud.Capabilities
 	// token is that of the last event, empty before the first stream is open.
 	token string
 	// ended is set if the last stream ended by itself, or its connection broke, after
@@ -120,7 +122,7 @@ func (w *watch) follow(ctx context.Context, call *call, events *eventReader) *cl
 		if !first || w.token == "" { // a stream that continues has not brought what happened before its ready
 			w.token = e.token
 		}
-		if change, ok, err := w.client.change(e, w.client.cachedCapabilities()); err != nil {
+		if change, ok, err := w.client.change(e, w.has); err != nil {
 			return unreadable(call, err.Error())
 		} else if ok {
 			if err := w.report(change); err != nil {

@@ -223,7 +223,7 @@ func TestEventOfAServerWithoutANameIsReportedIfItIsSomebodyElses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &streaming{scripts: []func(io.Writer, func(), *http.Request) int{
-				sends(0, data(1, eventReady, ""), data(2, eventUpdated, `,"id":"i-2","server":{"id":"i-2"}`)),
+				sends(0, data(1, eventReady, ""), data(2, eventUpdated, `,"id":"i-2","server":`+nameless("i-2"))),
 			}}
 			got, err := watchAll(t, serve(t, s).withCapabilities(test.has...), 9)
 			if slices.Contains(got, "i-2 ACTIVE") != test.want {

@@ -37,6 +37,9 @@ const mibPerGiB = 1024
 // kept however many others a server has.
 const ownLabels = "samplecontroller.k8s.io/"
 
+// ownLabel is in these keys also as a cloud may alter them.
+const ownLabel = "samplecontroller"
+
 // reader reads the fields of one answer. An optional field of the wrong type, or
 // with a value that makes no sense, is ignored: it counts as absent.
 type reader struct {
@@ -47,7 +50,7 @@ type reader struct {
 	// last, if it is not nil, is the map of the labels of the server that was read last, else
 	// each server has a map of its own.
 	last map[string]string
-	// labelsIgnored is set when a label was ignored.
+	// labelsIgnored is set when a label was ignored, or has no value.
 	labelsIgnored bool
 }
 
@@ -291,6 +294,7 @@ func (r *reader) labels(value []byte) map[string]string {
 	object := fields(value, func(key, value []byte) {
 		switch {
 		case isNull(value):
+			r.labelsIgnored = true // it may be one of the operator's
 			return
 		case !isText(value):
 			r.ignoreLabels("a value that is not a string")

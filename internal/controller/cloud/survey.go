@@ -74,7 +74,7 @@ func lacksLabels(vm *pcapi.VM, id string, obs *observation) bool {
 		return false
 	}
 	server, _ := obs.fresh.Server(id)
-	return server.State != cloud.StateBuilding
+	return server.Name != "" && server.State != cloud.StateBuilding
 }
 
 // recordedID returns the id of the VM's server on this Cloud, empty if there is none.
@@ -231,9 +231,12 @@ func (k *kind) dropGone(ctx context.Context, c *pcapi.Cloud, obs *observation) {
 	}
 }
 
-// returnsListed reports whether the cloud returns a server by id that it lists.
+// returnsListed reports whether the cloud returns a server by id that it lists with its name.
 func returnsListed(ctx context.Context, obs *observation) bool {
 	for server := range obs.fresh.All() {
+		if server.Name == "" {
+			continue
+		}
 		_, err := obs.lister.GetServer(ctx, server.ID)
 		return err == nil
 	}

@@ -143,6 +143,8 @@ func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 		return k.Do(k.Steps.Look)
 	case obs.Foreign:
 		return rejected("VM %s carries the owner labels of another cluster: release it there by deleting its object with deletionPolicy Orphan, or remove the labels in the cloud", id)
+	case obs.Resource.Name == "":
+		return rejected("VM %s has no name in the cloud: give it the name of spec.vmname there", id)
 	case obs.Resource.Name != vm.Spec.VMName:
 		return rejected("VM %s is named %q in the cloud: set spec.vmname to that", id, obs.Resource.Name)
 	case observeOnly(vm):
