@@ -19,9 +19,8 @@ const grace = time.Minute
 
 // Inaccessible returns the outcome for an object whose Cloud does not exist or may not be used
 // in its namespace. It is the same for both. Events enqueue the object when that changes.
-func Inaccessible(ctx context.Context, obj reconciler.Object, now time.Time, denied *tenancy.AccessError, instead string) error {
+func Inaccessible(obj reconciler.Object, now time.Time, denied *tenancy.AccessError, instead string) error {
 	cause := denied.Or(instead)
-	LogAccess(ctx, obj, denied, cause.Error())
 	if age := now.Sub(obj.GetCreationTimestamp().Time); age.Abs() < grace { // the clocks may differ
 		return &reconciler.BlockedError{
 			On: denied.Kind + "/" + denied.Name, Reason: pcapi.CloudUnavailableReason, Message: cause.Error(), RequeueAfter: grace - age,

@@ -30,7 +30,7 @@ func TestInaccessibleIsStalledAMinuteAfterTheCreationOfTheObject(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				vm := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", CreationTimestamp: metav1.NewTime(created)}}
 				denied := &tenancy.AccessError{Kind: "Cloud", Name: "home", Namespace: "ns", Missing: missing}
-				outcome := Inaccessible(t.Context(), vm, created.Add(tc.age), denied, tenancy.Elsewhere)
+				outcome := Inaccessible(vm, created.Add(tc.age), denied, tenancy.Elsewhere)
 				if outcome.Error() != text || reconciler.Reason(outcome) != pcapi.CloudUnavailableReason || reconciler.IsStalled(outcome) != tc.stalled {
 					t.Fatalf("outcome %#v (%v)", outcome, outcome)
 				}

@@ -127,7 +127,7 @@ func (l *Lifecycle[T, R, S]) ObserveCloud(ctx context.Context, obj T, obs S, ass
 	c, err := tenancy.Open(ctx, l.Client, obj.GetNamespace(), o.Cloud)
 	denied, isDenied := errors.AsType[*tenancy.AccessError](err)
 	if isDenied {
-		o.Denied = controller.Inaccessible(ctx, obj, o.Now, denied, l.Elsewhere)
+		o.Denied = controller.Inaccessible(obj, o.Now, denied, l.Elsewhere)
 	}
 	switch {
 	case isDenied && denied.Missing:

@@ -92,7 +92,8 @@ func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation
 		if denied.Missing {
 			k.forgetCloud(obs.cloud)
 		}
-		obs.refused = controller.Inaccessible(ctx, gpu, obs.now, denied, tenancy.Elsewhere)
+		obs.refused = controller.Inaccessible(gpu, obs.now, denied, tenancy.Elsewhere)
+		controller.LogAccess(ctx, gpu, denied, obs.refused.Error())
 		return nil
 	}
 	if err != nil {

@@ -122,7 +122,8 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 	obs.revision = obs.template.revision()
 	c, err := tenancy.Open(ctx, k.client, g.Namespace, name)
 	if denied, ok := errors.AsType[*tenancy.AccessError](err); ok {
-		obs.denied = controller.Inaccessible(ctx, g, k.clock(), denied, tenancy.Elsewhere)
+		obs.denied = controller.Inaccessible(g, k.clock(), denied, tenancy.Elsewhere)
+		controller.LogAccess(ctx, g, denied, obs.denied.Error())
 		return nil
 	}
 	if err != nil {
