@@ -37,7 +37,7 @@ func Follow(ctx context.Context, mgr manager.Manager, to *probe.Exclusion) error
 	}
 	service := os.Getenv("KUBERNETES_SERVICE_HOST") // set in Pods
 	p := &platform{
-		api: mgr.GetAPIReader(), nodes: registration.HasSynced, to: to, servers: []string{server.Hostname()},
+		api: mgr.GetAPIReader(), nodesSynced: registration.HasSynced, to: to, servers: []string{server.Hostname()},
 		lookup: net.DefaultResolver.LookupNetIP, interfaces: net.InterfaceAddrs,
 	}
 	if service != "" {

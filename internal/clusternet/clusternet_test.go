@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,8 +80,8 @@ func network(text string) *net.IPNet {
 func onHost(t *testing.T, local string, objects ...client.Object) *platform {
 	t.Helper()
 	p := &platform{
-		api:   fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build(),
-		nodes: func() bool { return true }, to: probe.NewExclusion(),
+		api:         fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build(),
+		nodesSynced: func() bool { return true }, to: probe.NewExclusion(),
 		servers: []string{"10.96.0.1", "api.example.com"},
 		lookup: func(_ context.Context, network, host string) ([]netip.Addr, error) {
 			if network != "ip" || host != "api.example.com" {
@@ -191,14 +192,44 @@ func TestWhatCannotBeReadStaysExcluded(t *testing.T) {
 	}
 	p.api = working
 	p.local = func(context.Context) (net.Addr, error) { return nil, failure }
-	if err := p.read(t.Context()); !errors.Is(err, failure) {
-		t.Errorf("error %v, want %v", err, failure)
+	if err := p.read(t.Context()); err != nil {
+		t.Errorf("without a route to the API server: %v, want no error, since a proxy may have one", err)
 	}
+	wantAllowed(t, p.to, map[string]bool{"10.244.1.6": false})
 	p.interfaces = func() ([]net.Addr, error) { return nil, failure }
 	if err := p.read(t.Context()); !errors.Is(err, failure) {
 		t.Errorf("error %v, want %v", err, failure)
 	}
 	wantAllowed(t, p.to, map[string]bool{"10.0.0.10": false, "10.96.7.7": false, "10.0.9.1": false, "10.244.1.5": false, "10.244.1.6": false})
+}
+
+func TestReadsThatAreForbiddenDoNotPreventProbes(t *testing.T) {
+	p := onHost(t, "10.244.1.5", kubernetes("10.0.0.10", "10.0.0.11"))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}, "kubernetes", errors.New("no right"))
+	p.api = interceptor.NewClient(p.api.(client.WithWatch), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return forbidden
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return forbidden
+		},
+	})
+	if err := p.read(t.Context()); err != nil {
+		t.Errorf("error %v, want none: probes that worked before an upgrade go on", err)
+	}
+	wantAllowed(t, p.to, map[string]bool{"10.0.0.10": true, "10.96.0.1": false, "10.244.1.6": false})
+}
+
+func TestLookUpThatHangsDelaysNoOtherRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := onHost(t, "10.244.1.5", kubernetes("10.0.0.10", "10.0.0.11"))
+		p.lookup = func(ctx context.Context, _, _ string) ([]netip.Addr, error) { <-ctx.Done(); return nil, ctx.Err() }
+		p.local = func(ctx context.Context) (net.Addr, error) { <-ctx.Done(); return nil, ctx.Err() }
+		if err := p.read(t.Context()); err != nil {
+			t.Errorf("error %v, want none", err)
+		}
+		wantAllowed(t, p.to, map[string]bool{"10.0.0.10": false, "10.244.1.5": false, "10.244.1.6": true})
+	})
 }
 
 // TestExclusionIsCompleteOnceAllWasRead starts before the Nodes are known, while the API server does
@@ -209,7 +240,7 @@ func TestExclusionIsCompleteOnceAllWasRead(t *testing.T) {
 		var synced, fails atomic.Bool
 		var reads atomic.Int32
 		fails.Store(true)
-		p.nodes = synced.Load
+		p.nodesSynced = synced.Load
 		p.api = interceptor.NewClient(p.api.(client.WithWatch), interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 				reads.Add(1)
@@ -255,7 +286,7 @@ func TestExclusionIsCompleteOnceAllWasRead(t *testing.T) {
 
 func TestStartEndsWhileNodesAreNotKnown(t *testing.T) {
 	p := onHost(t, "")
-	p.nodes = func() bool { return false }
+	p.nodesSynced = func() bool { return false }
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := p.Start(ctx); err != nil || p.NeedLeaderElection() {

@@ -11,11 +11,11 @@ import (
 
 // Kinds of owners of addresses.
 const (
-	nodes     = "Node"
-	pods      = "Pods of a Node"
-	apiServer = "API server"
-	services  = "Services"
-	operator  = "operator"
+	kindNode      = "Node"
+	kindPods      = "Pods of a Node"
+	kindAPIServer = "API server"
+	kindServices  = "Services"
+	kindOperator  = "operator"
 )
 
 // nodeHandler excludes the addresses of Nodes, and the networks of their Pods.
@@ -35,8 +35,8 @@ func (h nodeHandler) OnDelete(obj any) {
 		obj = unknown.Obj
 	}
 	if node, ok := obj.(*corev1.Node); ok {
-		h.to.Set(probe.Owner{Kind: nodes, Name: node.Name})
-		h.to.Set(probe.Owner{Kind: pods, Name: node.Name})
+		h.to.Set(probe.Owner{Kind: kindNode, Name: node.Name})
+		h.to.Set(probe.Owner{Kind: kindPods, Name: node.Name})
 	}
 }
 
@@ -54,8 +54,8 @@ func (h nodeHandler) set(obj any) {
 			networks = append(networks, network)
 		}
 	}
-	h.to.Set(probe.Owner{Kind: nodes, Name: node.Name}, addresses...)
-	h.to.Set(probe.Owner{Kind: pods, Name: node.Name}, networks...)
+	h.to.Set(probe.Owner{Kind: kindNode, Name: node.Name}, addresses...)
+	h.to.Set(probe.Owner{Kind: kindPods, Name: node.Name}, networks...)
 }
 
 // parsed returns the address of a text, or nothing if it is none.

@@ -25,16 +25,17 @@ const (
 	// retry, and then after twice the time of before.
 	period = time.Minute
 	retry  = time.Second
-	// timeout bounds one round of reads.
-	timeout = 30 * time.Second
+	// timeout bounds one round of reads from the API server, and lookupTimeout the look-up of a name.
+	timeout       = 30 * time.Second
+	lookupTimeout = 5 * time.Second
 )
 
 // platform excludes the addresses of the API server, of Services and of the operator itself.
 type platform struct {
 	api client.Reader
-	// nodes reports whether the addresses of all Nodes are excluded.
-	nodes func() bool
-	to    *probe.Exclusion
+	// nodesSynced reports whether the addresses of all Nodes are excluded.
+	nodesSynced func() bool
+	to          *probe.Exclusion
 	// servers are the names or addresses at which clients reach the API server.
 	servers []string
 	lookup  func(ctx context.Context, network, host string) ([]netip.Addr, error)
@@ -42,6 +43,8 @@ type platform struct {
 	// which it reaches the API server; nil outside of a Pod.
 	interfaces func() ([]net.Addr, error)
 	local      func(context.Context) (net.Addr, error)
+	// from is the address that local returned last.
+	from netip.Addr
 }
 
 // NeedLeaderElection has a replica know the addresses before it leads.
@@ -50,7 +53,7 @@ func (p *platform) NeedLeaderElection() bool { return false }
 // Start reads the addresses again and again until ctx ends. It returns nil.
 func (p *platform) Start(ctx context.Context) error {
 	log := ctrl.Log.WithName("clusternet")
-	if !cache.WaitForCacheSync(ctx.Done(), p.nodes) {
+	if !cache.WaitForCacheSync(ctx.Done(), p.nodesSynced) {
 		return nil
 	}
 	wait := retry / 2
@@ -58,7 +61,7 @@ func (p *platform) Start(ctx context.Context) error {
 		wait = min(2*wait, period)
 		switch err := p.read(ctx); {
 		case err == nil:
-			p.to.Complete()
+			p.to.MarkComplete()
 			wait = period
 		case ctx.Err() == nil:
 			log.Error(err, "cannot read the addresses of the cluster, to which readiness probes must not connect; before they were read once, guests are not probed")
@@ -75,8 +78,19 @@ func (p *platform) Start(ctx context.Context) error {
 func (p *platform) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	err := errors.Join(allowed(p.readEndpoints(ctx)), allowed(p.readServices(ctx)), p.readOwn(ctx))
 	p.readServers(ctx)
-	return errors.Join(p.readEndpoints(ctx), p.readServices(ctx), p.readOwn(ctx))
+	return err
+}
+
+// allowed returns an error, but logs one that says that the operator lacks a right: probes that worked before an
+// upgrade go on where the rights were not upgraded.
+func allowed(err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	ctrl.Log.WithName("clusternet").Error(err, "cannot read addresses of the cluster, so that readiness probes may connect to them: add the right to the ClusterRole of the operator")
+	return nil
 }
 
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,resourceNames=kubernetes,verbs=get
@@ -94,7 +108,7 @@ func (p *platform) readEndpoints(ctx context.Context) error {
 			addresses = append(addresses, parsed(text)...)
 		}
 	}
-	p.to.Set(probe.Owner{Kind: apiServer, Name: "endpoints"}, addresses...)
+	p.to.Set(probe.Owner{Kind: kindAPIServer, Name: "endpoints"}, addresses...)
 	return nil
 }
 
@@ -115,7 +129,7 @@ func (p *platform) readServices(ctx context.Context) error {
 			}
 		}
 	}
-	p.to.Set(probe.Owner{Kind: services}, networks...)
+	p.to.Set(probe.Owner{Kind: kindServices}, networks...)
 	return nil
 }
 
@@ -125,7 +139,9 @@ func (p *platform) readServers(ctx context.Context) {
 	for _, host := range p.servers {
 		found := parsed(host)
 		if len(found) == 0 {
-			addresses, err := p.lookup(ctx, "ip", host)
+			lookup, cancel := context.WithTimeout(ctx, lookupTimeout)
+			addresses, err := p.lookup(lookup, "ip", host)
+			cancel()
 			if err != nil {
 				ctrl.Log.WithName("clusternet").V(1).Info("cannot resolve the name of the API server", "host", host, "error", err.Error())
 				continue
@@ -134,7 +150,7 @@ func (p *platform) readServers(ctx context.Context) {
 				found = append(found, probe.Single(address.WithZone("")))
 			}
 		}
-		p.to.Set(probe.Owner{Kind: apiServer, Name: host}, found...)
+		p.to.Set(probe.Owner{Kind: kindAPIServer, Name: host}, found...)
 	}
 }
 
@@ -147,16 +163,7 @@ func (p *platform) readOwn(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the addresses of this host: %w", err)
 	}
-	local := netip.Addr{}
-	if p.local != nil {
-		from, err := p.local(ctx)
-		if err != nil {
-			return fmt.Errorf("find out from which address this host reaches the API server: %w", err)
-		}
-		if udp, ok := from.(*net.UDPAddr); ok {
-			local = udp.AddrPort().Addr().Unmap().WithZone("")
-		}
-	}
+	p.findLocal(ctx)
 	var own []netip.Prefix
 	for _, i := range interfaces {
 		network, err := netip.ParsePrefix(i.String())
@@ -164,10 +171,28 @@ func (p *platform) readOwn(ctx context.Context) error {
 			continue
 		}
 		own = append(own, probe.Single(network.Addr()))
-		if network.Addr() == local && !p.to.Overlaps(nodes, network) {
+		if network.Addr() == p.from && !p.to.Overlaps(kindNode, network) {
 			own = append(own, network)
 		}
 	}
-	p.to.Set(probe.Owner{Kind: operator}, own...)
+	p.to.Set(probe.Owner{Kind: kindOperator}, own...)
 	return nil
+}
+
+// findLocal finds from which address this host reaches the API server. If that cannot be found out, which does
+// not prevent probes, the last one stays.
+func (p *platform) findLocal(ctx context.Context) {
+	if p.local == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	from, err := p.local(ctx)
+	if err != nil {
+		ctrl.Log.WithName("clusternet").V(1).Info("cannot find out from which address this host reaches the API server", "error", err.Error())
+		return
+	}
+	if udp, ok := from.(*net.UDPAddr); ok {
+		p.from = udp.AddrPort().Addr().Unmap().WithZone("")
+	}
 }

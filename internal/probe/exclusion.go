@@ -108,8 +108,8 @@ func (e *Exclusion) Overlaps(kind string, network netip.Prefix) bool {
 	return false
 }
 
-// Complete has addresses dialled that are not excluded by now.
-func (e *Exclusion) Complete() {
+// MarkComplete has addresses dialled that are not excluded by now.
+func (e *Exclusion) MarkComplete() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	select {

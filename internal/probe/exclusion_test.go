@@ -22,7 +22,7 @@ func prefixes(texts ...string) (all []netip.Prefix) {
 func excluding(texts ...string) *Exclusion {
 	e := NewExclusion()
 	e.Set(Owner{Kind: "Node", Name: "n1"}, prefixes(texts...)...)
-	e.Complete()
+	e.MarkComplete()
 	return e
 }
 
@@ -148,7 +148,7 @@ func TestExclusionIsUsedConcurrently(t *testing.T) {
 				e.subscribe(func() {})
 			}
 			e.Set(owner)
-			e.Complete()
+			e.MarkComplete()
 		})
 	}
 	all.Wait()
@@ -188,7 +188,7 @@ func TestNothingIsDialledBeforeTheExclusionIsComplete(t *testing.T) {
 			b.Errorf("%d addresses were dialled", n)
 		}
 		b.wantChanges()
-		e.Complete()
+		e.MarkComplete()
 		b.pass(time.Minute)
 		b.wantState("guest", State{at("10.0.0.5:22").Address, Open})
 		b.wantState("node", State{})
@@ -207,7 +207,7 @@ func TestProberEndsBeforeTheExclusionIsComplete(t *testing.T) {
 
 func TestAddressThatIsExcludedLaterIsNotDialledAnyMore(t *testing.T) {
 	inBubbleExcept(t, func(b *bench, e *Exclusion) {
-		e.Complete()
+		e.MarkComplete()
 		target, other := at("10.0.0.5:22"), at("10.0.0.9:22")
 		target.Period = time.Hour
 		b.Watch(key("a"), target, Unknown)
@@ -238,7 +238,7 @@ func TestAddressThatIsExcludedLaterIsNotDialledAnyMore(t *testing.T) {
 
 func TestResultOfAddressThatIsExcludedMeanwhileIsDropped(t *testing.T) {
 	inBubbleExcept(t, func(b *bench, e *Exclusion) {
-		e.Complete()
+		e.MarkComplete()
 		target := at("10.0.0.5:22")
 		b.guests.set(target.Address, ignore)
 		b.Watch(key("a"), target, Unknown)
@@ -262,7 +262,7 @@ func TestResultOfAddressThatIsExcludedMeanwhileIsDropped(t *testing.T) {
 func TestEachDialLooksAtTheExclusion(t *testing.T) {
 	inBubbleExcept(t, func(b *bench, e *Exclusion) {
 		e.subscribers = nil
-		e.Complete()
+		e.MarkComplete()
 		target := at("10.0.0.5:22")
 		b.Watch(key("a"), target, Unknown)
 		b.pass(0)
@@ -279,7 +279,7 @@ func TestEachDialLooksAtTheExclusion(t *testing.T) {
 
 func TestAddressOutsideOfTheNetworksIsNotCountedAsExcluded(t *testing.T) {
 	inBubbleExcept(t, func(b *bench, e *Exclusion) {
-		e.Complete()
+		e.MarkComplete()
 		b.Watch(key("a"), at("11.0.0.5:22"), Unknown)
 		b.wantExcluded(0, 0)
 		b.Watch(key("a"), at("10.0.0.5:22"), Unknown)

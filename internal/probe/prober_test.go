@@ -78,7 +78,7 @@ type bench struct {
 func inBubble(t *testing.T, test func(b *bench)) {
 	t.Helper()
 	inBubbleExcept(t, func(b *bench, e *Exclusion) {
-		e.Complete()
+		e.MarkComplete()
 		test(b)
 	})
 }

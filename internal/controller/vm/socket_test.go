@@ -432,7 +432,7 @@ func withExclusion(t *testing.T, test func(h *harness)) {
 	t.Helper()
 	withOpenPort(t, func(h *harness) {
 		h.restartKnowingNoNode()
-		h.guest.excluded.Complete()
+		h.guest.excluded.MarkComplete()
 		h.mustReconcile()
 		h.wantCondition(pcapi.GuestReadyCondition, "True PortOpen")
 		h.pass(socketPeriod * 11 / 10)
@@ -500,7 +500,7 @@ func TestRestartKeepsRefusalUntilNodesAreKnown(t *testing.T) {
 	t.Run("a Node still has the address: nothing is written", func(t *testing.T) {
 		restarted(t, func(h *harness) {
 			h.exclude("10.0.0.5")
-			h.guest.excluded.Complete()
+			h.guest.excluded.MarkComplete()
 			h.pass(10 * socketPeriod)
 			h.mustReconcile()
 			h.wantCondition(pcapi.GuestReadyCondition, "Unknown ProbeNotAllowed")
@@ -510,7 +510,7 @@ func TestRestartKeepsRefusalUntilNodesAreKnown(t *testing.T) {
 	})
 	t.Run("no Node has it any more: it is probed", func(t *testing.T) {
 		restarted(t, func(h *harness) {
-			h.guest.excluded.Complete()
+			h.guest.excluded.MarkComplete()
 			h.pass(0)
 			h.wantEnqueued("ns/a")
 			h.mustReconcile()
