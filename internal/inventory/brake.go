@@ -18,16 +18,24 @@ func (s *Snapshot) Missing(known []string) []string {
 	return missing
 }
 
-// AlikeID returns the id of a listed server that differs from id only in form, the first of them;
-// see cloud.AlikeIDs. Empty if there is none. It compares the ids of all servers.
-func (s *Snapshot) AlikeID(id string) string {
-	alike, normal := "", cloud.NormalID(id)
+// Alike returns how many of the ids, which the snapshot lacks, differ only in form from that of a listed server,
+// the first of them, and the id that is listed instead; see cloud.AlikeIDs. It reads the ids of all servers once.
+func (s *Snapshot) Alike(missing []string) (count int, id, listed string) {
+	normal := make(map[string]string, len(missing))
+	for _, id := range missing {
+		normal[cloud.NormalID(id)] = id
+	}
 	for server := range s.ids.all() {
-		if server.id != id && cloud.NormalID(server.id) == normal && (alike == "" || server.id < alike) {
-			alike = server.id
+		wanted, found := normal[cloud.NormalID(server.id)]
+		if !found {
+			continue
+		}
+		count++
+		if id == "" || wanted < id || wanted == id && server.id < listed {
+			id, listed = wanted, server.id
 		}
 	}
-	return alike
+	return count, id, listed
 }
 
 // Implausible reports whether so many of the known servers vanished at once that

@@ -90,7 +90,7 @@ func TestBrakeNamesAnIDThatDiffersOnlyInForm(t *testing.T) {
 		f.AddServers(s)
 	}
 	w.later()
-	w.wantCondition(pcapi.BrakedCondition, "True ServersVanished", `v00 among them (it has "V00", and they differ only in form`, "the cloud must give an id in one form); nothing is created")
+	w.wantCondition(pcapi.BrakedCondition, "True ServersVanished", `v00 among them (it lists 8 of them by other ids, "v00" by "V00" among them: they differ only in form`, "the cloud must give an id in one form. Do not acknowledge that); nothing is created")
 }
 
 func TestBrakeSurvivesARestart(t *testing.T) {

@@ -60,8 +60,8 @@ func reportBraked(c *pcapi.Cloud, obs *observation) {
 		c.Status.BrakedSnapshot = obs.fresh.ID
 		condition.Status, condition.Reason = metav1.ConditionTrue, pcapi.ServersVanishedReason
 		form := ""
-		if alike := obs.fresh.AlikeID(obs.vanished[0]); alike != "" {
-			form = fmt.Sprintf(" (it has %q, and %s)", alike, cloud.FormOfIDs)
+		if count, id, listed := obs.fresh.Alike(obs.vanished); count > 0 {
+			form = fmt.Sprintf(" (it lists %d of them by other ids, %q by %q among them: %s. Do not acknowledge that)", count, id, listed, cloud.FormOfIDs)
 		}
 		condition.Message = fmt.Sprintf("snapshot %[1]s lacks %[2]d servers that VMs of this cluster record, %[3]s among them%[6]s; nothing is created or deleted on this cloud "+
 			"until you have looked and run: kubectl annotate cloud %[4]s --overwrite %[5]s=%[1]s",

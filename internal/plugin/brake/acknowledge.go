@@ -19,8 +19,12 @@ import (
 	"github.com/privatecloud/operator/internal/plugin/operator"
 )
 
-// interval is the time between two reads while the command waits.
-const interval = 500 * time.Millisecond
+const (
+	// interval is the time between two reads while the command waits.
+	interval = 500 * time.Millisecond
+	// operatorTimeout is how long the operator may take to answer which servers are missing.
+	operatorTimeout = 15 * time.Second
+)
 
 // acknowledge is what to release.
 type acknowledge struct {
@@ -102,7 +106,9 @@ func (a *acknowledge) confirm(ctx context.Context, current state) error {
 		return a.check(current.Snapshot)
 	case !a.yes:
 		shown := []state{current}
-		addMissing(ctx, a.env, a.operator, shown)
+		asked, cancel := context.WithTimeout(ctx, operatorTimeout)
+		defer cancel()
+		addMissing(asked, a.env, a.operator, shown)
 		fmt.Fprint(a.env.ErrOut, advice(shown[0]))
 		if err := a.env.Confirm(fmt.Sprintf("Release the brake of Cloud %s?", a.cloud)); err != nil {
 			return err
