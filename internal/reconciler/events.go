@@ -26,9 +26,9 @@ type EventCondition struct {
 }
 
 // EventConditions returns conditions each of whose changes is recorded.
-func EventConditions(types ...string) []EventCondition {
-	conditions := make([]EventCondition, len(types))
-	for i, kind := range types {
+func EventConditions(kinds ...string) []EventCondition {
+	conditions := make([]EventCondition, len(kinds))
+	for i, kind := range kinds {
 		conditions[i].Type = kind
 	}
 	return conditions

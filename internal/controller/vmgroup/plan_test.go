@@ -155,7 +155,8 @@ func TestGroupSaysWhatAMemberWaitsFor(t *testing.T) {
 					if got := sum(p.Outcome); got != test.outcome {
 						t.Errorf("outcome %q, want %q", got, test.outcome)
 					}
-					if planned.Report(g, obs, p.Outcome); g.Status.Phase != pcapi.VmGroupScaling {
+					planned.Report(g, obs, p.Outcome)
+					if g.Status.Phase != pcapi.VmGroupScaling {
 						t.Errorf("phase %s, want Scaling", g.Status.Phase)
 					}
 				}
