@@ -30,7 +30,7 @@ func Inaccessible(obj reconciler.Object, now time.Time, denied *tenancy.AccessEr
 }
 
 // LogAccess logs why an object may not use what it refers to, unless its status has the message
-// already, which does not tell that.
+// already, which leaves that open.
 func LogAccess(ctx context.Context, obj reconciler.Object, denied *tenancy.AccessError, message string) {
 	if ready := meta.FindStatusCondition(obj.GetConditions(), pcapi.ReadyCondition); ready == nil || ready.Message != message {
 		log.FromContext(ctx).Info("the object may not use what it refers to", "refersTo", denied.Kind+"/"+denied.Name, "cause", denied.Cause())

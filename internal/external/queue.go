@@ -31,7 +31,7 @@ func (l *Lifecycle[T, R, S]) ControllerOptions(workers int) ctrlcontroller.Optio
 
 // Group returns what the object of a request shares workers with. Objects that are gone, and
 // those whose Cloud does not exist or may not be used, call no cloud and belong to none, so that
-// their waits do not tell which of the two it is. A deleted object may still have something on a
+// their waits do not reveal which of the two it is. A deleted object may still have something on a
 // Cloud that its namespace may not use any more.
 func (l *Lifecycle[T, R, S]) Group(request reconcile.Request) fairqueue.Group {
 	ctx, group := context.Background(), fairqueue.Group{Namespace: request.Namespace}

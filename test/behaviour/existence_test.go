@@ -57,8 +57,8 @@ func TestExistenceIsNotRevealed(t *testing.T) {
 				open := newFixture(t, mockcloud.Options{})
 				f.setDefaultCloud(open.object.Name)
 			}
-			see := func(object, cloud, class string) string {
-				created := kind(f.namespace, object, cloud, class)
+			see := func(cloud, class string) string {
+				created := kind(f.namespace, "web", cloud, class)
 				t.Expect(env.Client.Create(t.Context(), created)).To(Succeed())
 				t.Eventually(latest(created)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "", "does not exist, or namespace"))
 				t.Eventually(eventReasons(created)).ShouldNot(BeEmpty())
@@ -66,10 +66,10 @@ func TestExistenceIsNotRevealed(t *testing.T) {
 				text := readable(t, get(t, created), f.namespace)
 				deleteObject(t, created)
 				t.Eventually(isGone(created)).Should(BeTrue())
-				return strings.NewReplacer(object, "OBJECT", cloud, "CLOUD", class, "CLASS").Replace(text)
+				return strings.NewReplacer(class, "CLASS", cloud, "CLOUD").Replace(text)
 			}
-			missing := see("first", "absent-"+f.object.Name, f.className("absent"))
-			t.Expect(see("other", f.object.Name, closed.Name)).To(Equal(missing))
+			missing := see("absent-"+f.object.Name, f.className("missing"))
+			t.Expect(see(f.object.Name, closed.Name)).To(Equal(missing))
 		}
 	}
 	all.run(t)
