@@ -51,11 +51,11 @@ func (f *fixture) created(change ...func(*pcapi.VM)) *pcapi.VM {
 	return vm
 }
 
-// claimed matches a VM that was created with the claim of a name on a Cloud.
-func claimed(name, cloud string) types.GomegaMatcher {
+// claimed matches the VM that was created with its claim on a Cloud.
+func claimed(cloud string) types.GomegaMatcher {
 	return SatisfyAll(
 		HaveField("Finalizers", ContainElement(pcapi.VMFinalizer)),
-		HaveField("Annotations", And(HaveKeyWithValue(pcapi.ClaimedNameAnnotation, name), HaveKeyWithValue(pcapi.ClaimedCloudAnnotation, cloud))),
+		HaveField("Annotations", And(HaveKeyWithValue(pcapi.ClaimedNameAnnotation, "web"), HaveKeyWithValue(pcapi.ClaimedCloudAnnotation, cloud))),
 	)
 }
 
@@ -83,7 +83,7 @@ var claimPolicyCases = cases{
 		vm := f.created(func(vm *pcapi.VM) {
 			vm.Finalizers, vm.Annotations = []string{"example.com/mine"}, map[string]string{"example.com/team": "shop"}
 		})
-		t.Expect(vm).To(claimed("web", f.object.Name))
+		t.Expect(vm).To(claimed(f.object.Name))
 		t.Expect(vm).To(SatisfyAll(HaveField("Finalizers", ContainElement("example.com/mine")), HaveField("Annotations", HaveKeyWithValue("example.com/team", "shop"))))
 	},
 
@@ -103,11 +103,11 @@ var claimPolicyCases = cases{
 	"no cloudRef: the claim is on the default Cloud of the namespace": func(t *T) {
 		f := newClaimFixture(t, mockcloud.Options{})
 		byDefault := func(vm *pcapi.VM) { vm.Spec.CloudRef = nil }
-		t.Expect(f.created(byDefault)).To(claimed("web", pcapi.DefaultCloudName))
+		t.Expect(f.created(byDefault)).To(claimed(pcapi.DefaultCloudName))
 		labels := maps.Clone(claimPolicyLabels)
 		labels[pcapi.DefaultCloudLabel] = f.object.Name
 		f.namespace = newNamespace(t, labels)
-		t.Expect(f.created(byDefault)).To(claimed("web", f.object.Name))
+		t.Expect(f.created(byDefault)).To(claimed(f.object.Name))
 	},
 
 	"Cloud that does not exist: the VM is created without a claim": func(t *T) {
@@ -152,7 +152,7 @@ var claimPolicyCases = cases{
 			edit(t, f.object, func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = tc.selector })
 			want := unclaimed()
 			if tc.allowed {
-				want = claimed("web", f.object.Name)
+				want = claimed(f.object.Name)
 			}
 			t.Eventually(func() *pcapi.VM { return f.created() }).Should(want, name)
 			t.Consistently(func() *pcapi.VM { return f.created() }, "300ms").Should(want, name)

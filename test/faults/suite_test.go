@@ -52,7 +52,8 @@ func newEnvironment() (*environment, error) {
 	if _, err := env.apiServer.ClaimAtCreation(context.Background(), claimLabels); err != nil {
 		return nil, err
 	}
-	return env, env.connect()
+	err = env.connect()
+	return env, err
 }
 
 func (env *environment) connect() error {

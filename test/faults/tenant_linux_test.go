@@ -172,7 +172,9 @@ type delays struct{ ready, stored []time.Duration }
 
 // String returns the medians, and the longest time.
 func (d delays) String() string {
-	median := func(of []time.Duration) time.Duration { return slices.Sorted(slices.Values(of))[len(of)/2].Round(time.Millisecond) }
+	median := func(of []time.Duration) time.Duration {
+		return slices.Sorted(slices.Values(of))[len(of)/2].Round(time.Millisecond)
+	}
 	return fmt.Sprintf("%s (at most %s, stored after %s, %d VMs)", median(d.ready), slices.Max(d.ready).Round(time.Millisecond), median(d.stored), len(d.ready))
 }
 

@@ -26,9 +26,9 @@ func serveTLS(t *testing.T, h http.HandlerFunc, http2 bool, cfg *tls.Config) str
 }
 
 // over returns why a GET fails over real connections.
-func over(t *testing.T, url string, change ...func(*Config)) *cloud.Error {
+func over(t *testing.T, url string) *cloud.Error {
 	t.Helper()
-	tr := newTransport(t, nil, append([]func(*Config){func(cfg *Config) { cfg.Base, cfg.InsecureSkipVerify = nil, true }}, change...)...)
+	tr := newTransport(t, nil, func(cfg *Config) { cfg.Base, cfg.InsecureSkipVerify = nil, true })
 	t.Cleanup(tr.CloseIdleConnections)
 	_, _, err := fetch(t.Context(), tr.Client(), http.MethodGet, url+"/servers")
 	if err == nil {
