@@ -59,6 +59,17 @@ func importRefused(reason, sentence string, prepare func(*T, *fixture) (id strin
 func TestImportVM(t *testing.T) { importCases.run(t) }
 
 var importCases = cases{
+	"the server is off and its power state is Unmanaged: it is adopted and stays off": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		server := f.putForeignServer("legacy", nil)
+		t.Expect(f.SetServerState(server.ID, mockcloud.StateStopped)).To(Succeed())
+		vm := f.readyVM("legacy", importServer(server.ID), func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerUnmanaged })
+		t.Expect(vm).To(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped"))
+		f.waitForPolls(3)
+		t.Expect(f.serverOf(vm)()).To(SatisfyAll(HaveField("State", mockcloud.StateStopped), HaveField("Labels", haveOwnerLabels(t, vm))))
+		t.Expect(f.CountCalls("PATCH", "")).To(Equal(1), "the owner labels")
+	},
+
 	"the server exists: it is adopted without a create, keeps its labels and is owned from then on": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		server := f.putForeignServer("legacy", map[string]string{"team": "blue"})
