@@ -171,7 +171,7 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 	case l.kind.KeepsClaim(obs, err):
 		l.Tracker.Refused(uid)
 	default:
-		if err := l.unclaim(ctx, obj, obs); err != nil {
+		if err := l.unclaimRefused(ctx, obj, obs); err != nil {
 			return err
 		}
 	}
@@ -181,10 +181,23 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 	return l.Failed(obj, o, err)
 }
 
+// unclaimRefused removes the claim of an object whose create was refused. The refusal says nothing about a
+// create before it, which the listing may not show.
+func (l *Lifecycle[T, R, S]) unclaimRefused(ctx context.Context, obj T, obs S) error {
+	if !obs.External().Fresh {
+		for _, step := range l.kind.ConfirmNothing(obj, obs) {
+			if err := step.Run(ctx, obj, obs); err != nil {
+				return err
+			}
+		}
+	}
+	return l.unclaim(ctx, obj, obs)
+}
+
 // created records the answer to a create.
 func (l *Lifecycle[T, R, S]) created(obj T, obs S, result Result[R]) error {
 	o, uid, id := obs.External(), obj.GetUID(), l.kind.Identify(result.Resource).ID
-	only := (o.Fresh || o.SettleTimeLeft == 0) && l.alone()
+	only := l.alone() && (o.Fresh || o.SettleTimeLeft == 0 && len(l.kind.ConfirmNothing(obj, obs)) == 0)
 	o.Now = l.Clock() // the settle time counts from the answer
 	if id == "" {
 		l.Tracker.Unknown(uid, o.Now)

@@ -127,3 +127,41 @@ func TestLostCreateIsNotReleasedAfterARestartWhileAServerHasItsName(t *testing.T
 	h.wantCondition(pcapi.DeletingCondition, "True Blocked", "VM s1 has it")
 	h.wantServers("s1")
 }
+
+func TestRefusedCreateIsNotTheProofThatAnEarlierOneMadeNothing(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"names alone": uniqueNamesOnly, "labels": withoutKeys} {
+		for end, finish := range map[string]func(h *harness){
+			"it is listed again": func(h *harness) {
+				h.cloud.Show("s1")
+				for range 2 {
+					h.later(settleTime)
+					h.mustReconcile()
+				}
+				h.wantCondition(pcapi.ReadyCondition, "True Running")
+			},
+			"the VM is deleted": func(h *harness) {
+				h.remove()
+				for range 2 {
+					h.later(settleTime)
+					h.mustReconcile()
+				}
+				h.wantCondition(pcapi.DeletingCondition, "True Blocked", "deletionPolicy to Orphan")
+			},
+		} {
+			t.Run(name+", "+end, func(t *testing.T) {
+				h := harnessWithLostAnswer(t, caps, true)
+				h.cloud.Hide("s1")
+				h.restart()
+				h.cloud.FailAlways(cloudfake.CreateServer, &cloud.Error{Kind: cloud.Quota, Op: "create server", Detail: "full"}, false)
+				for range 3 {
+					h.later(settleTime)
+					h.mustReconcile()
+				}
+				h.wantClaim("web")
+				h.wantCondition(pcapi.ReadyCondition, "False Ambiguous")
+				finish(h)
+				h.wantServers("s1")
+			})
+		}
+	}
+}

@@ -95,6 +95,7 @@ var mutants = []mutant{
 	{"a claim is not known before its answer", external + "steps.go",
 		"\tl.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: name, Cloud: o.Cloud}) // the object may be gone before the answer\n\tif err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, ClaimAnnotations(name, o.Cloud)); err != nil {\n\t\tl.Tracker.SetClaim(obj.GetUID(), before)\n\t\treturn err\n\t}\n",
 		"\tif err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, ClaimAnnotations(name, o.Cloud)); err != nil {\n\t\treturn err\n\t}\n\tl.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: name, Cloud: o.Cloud})\n\t_ = before\n"},
+	{"a refused create proves that no earlier one took effect", external + "steps.go", "if !obs.External().Fresh {\n\t\tfor _, step", "if false {\n\t\tfor _, step"},
 	{"a refused name is not checked before another create", vm + "plan.go", "case claimed && !unchecked(vm, obs) && obs.nameErr == nil && !k.nameRefused(vm) && !nameDoubted(vm, obs):", "case claimed && !unchecked(vm, obs):"},
 	{"a server is imported as the last listing has it", vm + "confirm.go", "server, err := k.Get(ctx, obs, listed.ID)\n", "server, err := listed, error(nil)\n"},
 	{"a read of a server that the listing lacks is not recorded", external + "observe.go", "\t\t\to.Inventory.RecordUnlisted(id)\n", ""},
