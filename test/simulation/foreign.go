@@ -245,7 +245,7 @@ func (w *world) takenOver(id string, vm *pcapi.VM) bool {
 }
 
 // handOver makes servers of somebody else those of the VMs that import them, where that is allowed. Those of
-// another cluster stay its own.
+// another cluster stay its own, as do those whose name the VM does not have: the id was given again.
 func (w *world) handOver() {
 	for _, o := range w.api.all(vmKind) {
 		vm := o.(*pcapi.VM)
@@ -253,7 +253,7 @@ func (w *world) handOver() {
 			continue
 		}
 		c := w.api.find(cloudKind, client.ObjectKey{Name: vm.Spec.CloudRef.Name}).(*pcapi.Cloud)
-		if id := vm.Spec.Import.VMID; w.isForeign(id) && c.Spec.Imports == pcapi.ImportPolicyAny {
+		if id := vm.Spec.Import.VMID; w.isForeign(id) && w.foreign[id].Name == vm.Spec.VMName && c.Spec.Imports == pcapi.ImportPolicyAny {
 			delete(w.foreign, id)
 			w.imported[id] = true
 		}
