@@ -80,7 +80,7 @@ func parseFlags() flags {
 	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the operator, where the Secrets of Clouds are read; defaults to $POD_NAMESPACE")
 	flag.StringVar(&f.defaultEndpoint, "default-cloud-endpoint", "", "create a Cloud \"default\" with this endpoint if it does not exist")
 	flag.StringVar(&f.cloudSelector, "cloud-selector", "", "reconcile only the Clouds whose labels match, and the objects that use them; empty for all Clouds")
-	flag.StringVar(&f.probeNetworks, "probe-networks", os.Getenv("PROBE_NETWORKS"), "networks of VMs in CIDR notation, separated by commas, whose addresses readiness probes may connect to, but for those of this cluster that the operator finds: of Nodes, Pods, Services, the API server and its own; empty for none; defaults to $PROBE_NETWORKS")
+	flag.StringVar(&f.probeNetworks, "probe-networks", os.Getenv("PROBE_NETWORKS"), "networks of VMs in CIDR notation, separated by commas, whose addresses readiness probes may connect to, except those of this cluster that the operator finds: of Nodes, Pods, Services, the API server and its own; empty for none; defaults to $PROBE_NETWORKS")
 	flag.IntVar(&f.workers, "vm-workers", 16, "number of VMs of one namespace that are reconciled concurrently on one Cloud")
 	flag.BoolVar(&f.version, "version", false, "print the version and exit")
 	f.zap.BindFlags(flag.CommandLine)

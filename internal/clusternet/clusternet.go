@@ -20,7 +20,7 @@ import (
 	"github.com/privatecloud/operator/internal/probe"
 )
 
-// Follow has the addresses of the cluster of a manager excluded while the manager runs, whether it
+// Follow excludes the addresses of the cluster of a manager while the manager runs, whether it
 // leads or not. The Exclusion is complete once all were read.
 func Follow(ctx context.Context, mgr manager.Manager, to *probe.Exclusion) error {
 	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))

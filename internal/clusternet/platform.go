@@ -47,7 +47,7 @@ type platform struct {
 	from netip.Addr
 }
 
-// NeedLeaderElection has a replica know the addresses before it leads.
+// NeedLeaderElection returns false: a replica reads the addresses before it leads.
 func (p *platform) NeedLeaderElection() bool { return false }
 
 // Start reads the addresses again and again until ctx ends. It returns nil.
@@ -78,14 +78,14 @@ func (p *platform) Start(ctx context.Context) error {
 func (p *platform) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := errors.Join(allowed(p.readEndpoints(ctx)), allowed(p.readServices(ctx)), p.readOwn(ctx))
+	err := errors.Join(unlessForbidden(p.readEndpoints(ctx)), unlessForbidden(p.readServices(ctx)), p.readOwn(ctx))
 	p.readServers(ctx)
 	return err
 }
 
-// allowed returns an error, but logs one that says that the operator lacks a right: probes that worked before an
-// upgrade go on where the rights were not upgraded.
-func allowed(err error) error {
+// unlessForbidden returns err, unless it says that the operator lacks a right, which it logs: probes that worked
+// before an upgrade continue where the rights were not upgraded.
+func unlessForbidden(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}

@@ -10,6 +10,6 @@
 //	metrics.go    the metrics
 //
 // Addresses come from clouds and guests, and so from tenants. Only those in the networks that
-// the administrator allows are dialled, but for those of the platform. Nothing is sent or read, and what is reported of a
+// the administrator allows are dialled, except those of the platform. Nothing is sent or read, and what is reported of a
 // connection is a Result. All is in memory: a process that starts knows no result.
 package probe

@@ -108,7 +108,7 @@ func (e *Exclusion) Overlaps(kind string, network netip.Prefix) bool {
 	return false
 }
 
-// MarkComplete has addresses dialled that are not excluded by now.
+// MarkComplete allows connections to the addresses that are not excluded.
 func (e *Exclusion) MarkComplete() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,7 +119,7 @@ func (e *Exclusion) MarkComplete() {
 	}
 }
 
-// subscribe has fn called after each change.
+// subscribe registers fn, which is called after each change.
 func (e *Exclusion) subscribe(fn func()) {
 	if e == nil {
 		return

@@ -163,7 +163,7 @@ func TestProberWithoutExclusionDials(t *testing.T) {
 	}
 }
 
-// exclude has the address of a guest excluded, or not any more.
+// exclude excludes these addresses, and no others.
 func (b *bench) exclude(e *Exclusion, addresses ...string) {
 	b.Helper()
 	e.Set(Owner{Kind: "Node", Name: "n1"}, prefixes(addresses...)...)

@@ -69,7 +69,7 @@ type Options struct {
 	Leading, Alone func() bool
 	// Tracer makes the spans of reconciles and of calls to clouds; nil for none.
 	Tracer trace.Tracer
-	// ProbeNetworks are those whose VMs the operator may connect to for readiness probes, but for
+	// ProbeNetworks are those whose VMs the operator may connect to for readiness probes, except
 	// addresses of its cluster. ProbeDial replaces these connections; nil for TCP. Tests use it to serve guests.
 	ProbeNetworks probe.Networks
 	ProbeDial     probe.Dial

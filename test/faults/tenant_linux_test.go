@@ -26,8 +26,8 @@ import (
 const (
 	// tenantWrites is how long the tenant writes; TENANT=10m sets another time.
 	tenantWrites = 20 * time.Second
-	// neighbourVMs is how many VMs of another namespace are created at least, before and meanwhile.
-	neighbourVMs = 5
+	// measuredVMs is how many VMs of another namespace are created at least, before and meanwhile.
+	measuredVMs = 5
 	// maxTenantMemory is what the manager may take beside such a tenant and the pages of its binary, in bytes.
 	maxTenantMemory = 230 << 20
 	// maxAnnotations is how much the API server accepts in the annotations of an object, in bytes, but for some that
@@ -122,9 +122,9 @@ func TestHostileTenantTakesBoundedMemory(tt *testing.T) {
 	m, err := w.start()
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Expect(w.perform(t.Context(), create("before"))).To(Succeed())
-	namespace := testkit.Namespace("neighbour-", nil)
+	namespace := testkit.Namespace("other-", nil)
 	t.Expect(w.env.client.Create(t.Context(), namespace)).To(Succeed())
-	before, err := w.neighbour(t.Context(), namespace.Name, func(n int) bool { return n < neighbourVMs })
+	before, err := w.measureVMs(t.Context(), namespace.Name, func(n int) bool { return n < measuredVMs })
 	t.Expect(err).NotTo(HaveOccurred())
 	atRest, idle, began := peakMemory(t, m), cpuTime(t, m), time.Now()
 
@@ -146,7 +146,7 @@ func TestHostileTenantTakesBoundedMemory(tt *testing.T) {
 		})
 	}
 	t.Expect(w.perform(t.Context(), create("meanwhile"))).To(Succeed(), "a VM of another user of the namespace")
-	meanwhile, err := w.neighbour(t.Context(), namespace.Name, func(n int) bool { return n < neighbourVMs || until.Err() == nil })
+	meanwhile, err := w.measureVMs(t.Context(), namespace.Name, func(n int) bool { return n < measuredVMs || until.Err() == nil })
 	t.Expect(err).NotTo(HaveOccurred(), "VMs of another namespace")
 	tenants.Wait()
 	close(written)
@@ -178,11 +178,12 @@ func (d delays) String() string {
 	return fmt.Sprintf("%s (at most %s, stored after %s, %d VMs)", median(d.ready), slices.Max(d.ready).Round(time.Millisecond), median(d.stored), len(d.ready))
 }
 
-// neighbour creates and deletes VMs in a namespace, one after the other while another reports so for their number.
-func (w *world) neighbour(ctx context.Context, namespace string, another func(n int) bool) (delays, error) {
+// measureVMs creates and deletes VMs in a namespace, one after the other, as long as another returns true for the
+// number of those before.
+func (w *world) measureVMs(ctx context.Context, namespace string, another func(n int) bool) (delays, error) {
 	var took delays
 	for n := 0; another(n); n++ {
-		vm := testkit.VM(namespace, fmt.Sprintf("neighbour-%d", n), func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: w.name} })
+		vm := testkit.VM(namespace, fmt.Sprintf("vm-%d", n), func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: w.name} })
 		began := time.Now()
 		if err := w.env.client.Create(ctx, vm); err != nil {
 			return took, fmt.Errorf("create %s: %w", vm.Name, err)

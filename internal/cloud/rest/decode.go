@@ -96,7 +96,7 @@ func streamPage(call *call, got *answer, in *stream, into *ignored, to cloud.Ser
 		element: func(n int, value []byte) error {
 			server, err := r.listed(value, has)
 			if err != nil {
-				return unusable(fmt.Sprintf("server %d of the page: %s", n, got.without(err, server.ID)))
+				return unusable(fmt.Sprintf("server %d of the page: %s", n, got.elementError(err, server.ID)))
 			}
 			return to.Take(server)
 		},
@@ -241,7 +241,7 @@ func (r *reader) server(data []byte) (s cloud.Server, err error) {
 func (r *reader) listed(data []byte, has cloud.Capabilities) (cloud.Server, error) {
 	r.labelsIgnored = false
 	s, err := r.server(data)
-	if _, nameless := errors.AsType[unnamed](err); !nameless || !has.Has(cloud.Labels) || r.labelsIgnored || !whole(data) {
+	if _, nameless := errors.AsType[unnamed](err); !nameless || !has.Has(cloud.Labels) || r.labelsIgnored || !complete(data) {
 		return s, err
 	}
 	for key := range s.Labels {
@@ -258,9 +258,9 @@ func (r *reader) listed(data []byte, has cloud.Capabilities) (cloud.Server, erro
 	}
 }
 
-// whole reports whether a server has the fields name, state and labels, the name being null or a string. One that
+// complete reports whether a server has the fields name, state and labels, the name being null or a string. One that
 // lacks any of them may be shown before the cloud has read all of it.
-func whole(data []byte) bool {
+func complete(data []byte) bool {
 	var name, state, labels bool
 	fields(data, func(field, value []byte) {
 		switch string(field) {
@@ -275,8 +275,8 @@ func whole(data []byte) bool {
 	return name && state && labels
 }
 
-// without returns why an element of a list cannot be used, with its id if it has no name.
-func (a *answer) without(err error, id string) string {
+// elementError returns why an element of a list cannot be used, with its id if it has no name.
+func (a *answer) elementError(err error, id string) string {
 	if _, nameless := errors.AsType[unnamed](err); !nameless {
 		return err.Error()
 	}

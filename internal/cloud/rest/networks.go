@@ -156,7 +156,7 @@ func decodeNetworks(call *call, got *answer, in *stream, into *ignored) ([]cloud
 	_, err := (&list{noun: "networks", field: "networks", object: true, element: func(n int, value []byte) error {
 		network, err := r.network(value)
 		if err != nil {
-			return unusable(fmt.Sprintf("network %d of the listing: %s", n, got.without(err, network.ID)))
+			return unusable(fmt.Sprintf("network %d of the listing: %s", n, got.elementError(err, network.ID)))
 		}
 		networks = append(networks, network)
 		return r.kept.add(networkSize+len(network.ID)+len(network.Name)+len(network.CIDR)+len(network.Gateway), maxSmall)

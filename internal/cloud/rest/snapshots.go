@@ -109,7 +109,7 @@ func decodeSnapshots(call *call, got *answer, in *stream, into *ignored) ([]clou
 	_, err := (&list{noun: "snapshots", field: "snapshots", object: true, element: func(n int, value []byte) error {
 		snapshot, err := r.snapshot(value)
 		if err != nil {
-			return unusable(fmt.Sprintf("snapshot %d of the listing: %s", n, got.without(err, snapshot.ID)))
+			return unusable(fmt.Sprintf("snapshot %d of the listing: %s", n, got.elementError(err, snapshot.ID)))
 		}
 		snapshots = append(snapshots, snapshot)
 		return r.kept.add(snapshotSize+len(snapshot.ID)+len(snapshot.Name), maxSmall)

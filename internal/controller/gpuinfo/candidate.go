@@ -59,7 +59,7 @@ func ServerOf(providerID string) (scheme, id string) {
 // maxAddresses is how many addresses of a Node are kept.
 const maxAddresses = 64
 
-// LeanNode drops the parts of a Node that no choice depends on, but for addresses, to which readiness
+// LeanNode drops the parts of a Node that no choice depends on, except addresses, to which readiness
 // probes must not connect: at most maxAddresses of the Node, and its networks of Pods, of which the
 // API server allows two. The cache applies it to all nodes.
 func LeanNode(o any) (any, error) {

@@ -35,8 +35,8 @@ func (s socket) refuses(vm *pcapi.VM, address netip.Addr) bool {
 }
 
 // observeSocket reads the last result of the connections to the guest. One that differs from the
-// status while the cloud is not available is reported once it is, and so is an address to which
-// the operator may connect no longer, or may connect now.
+// status while the cloud is not available is reported once it is, and so is a change of
+// whether the operator may connect to the address.
 func (k *kind) observeSocket(vm *pcapi.VM, obs *observation) {
 	if wanted := vm.Spec.ReadinessProbe; wanted == nil || wanted.TCPSocket == nil {
 		return

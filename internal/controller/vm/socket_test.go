@@ -406,7 +406,7 @@ func TestMessageOfProbeThatIsNotAllowedNamesNoNetwork(t *testing.T) {
 	})
 }
 
-// exclude has addresses excluded as those of a Node, instead of those of before.
+// exclude excludes these addresses as those of a Node, and no others.
 func (h *harness) exclude(addresses ...string) {
 	var all []netip.Prefix
 	for _, a := range addresses {
