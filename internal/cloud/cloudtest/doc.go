@@ -22,5 +22,6 @@
 //	flavors.go      sizes that have names
 //	snapshots.go    snapshots of servers
 //	revert.go       reverts to snapshots
+//	requests.go     creates and changes of which tests record the requests
 //	refuse.go       calls that the cloud cannot serve are refused, not sent
 package cloudtest
