@@ -5,25 +5,21 @@ package plugintest
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/privatecloud/operator/internal/plugin"
 	"github.com/privatecloud/operator/internal/plugin/root"
+	"github.com/privatecloud/operator/internal/testkit/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files instead of comparing them")
 
 // Version is the version of the plugin in tests.
 const Version = "v1.2.3"
@@ -109,22 +105,7 @@ func Golden(t *testing.T, name string, results []Result, replacements ...string)
 	for _, n := range normalized {
 		got = n.pattern.ReplaceAllString(got, n.name)
 	}
-	path := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v: run go test with -update", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got), written by go test -update:\n%s", path, diff)
-	}
+	golden.Compare(t, name, got)
 }
 
 // FileName returns the name of the golden file of a command: its arguments, joined.
