@@ -1,0 +1,489 @@
+package vm
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/approval"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/testkit/golden"
+)
+
+// requestCase is a VM, and the server that it has or is to get. Its golden file has the forecast, and of
+// each reconcile what was sent to the cloud and the outcome.
+type requestCase struct {
+	caps cloud.Capabilities
+	vm   *pcapi.VM
+	// server is that of the VM; nil if it is to be created.
+	server *cloud.Server
+	// before changes the harness before the first reconcile; nil for none.
+	before func(*harness)
+	// pause is the time between two reconciles; a minute if it is 0.
+	pause time.Duration
+}
+
+// maxReconciles bounds the reconciles of a case. It ends once two reconciles in a row had the same outcome
+// and sent nothing.
+const maxReconciles = 10
+
+// record returns the content of the golden file of a case.
+func (c requestCase) record(t *testing.T) string {
+	t.Helper()
+	h := newHarness(t, c.caps, append(requestObjects(), c.vm)...)
+	h.cloud.AddNetworks(cloud.Network{ID: "a"}, cloud.Network{ID: "b"})
+	if c.server != nil {
+		h.cloud.AddServers(*c.server)
+	}
+	var text strings.Builder
+	sent := &sentRequests{Cloud: h.cloud}
+	h.inv.Connect(sent, h.cloud.Can())
+	h.poll()
+	var outcome error
+	h.reconciler.Kind = outcomes{h.reconciler.Kind, &outcome}
+	if c.before != nil {
+		c.before(h)
+	}
+	fmt.Fprintf(&text, "capabilities: %s\n", joined(c.caps))
+	obs, err := h.kind.Observe(t.Context(), h.vm())
+	if err != nil {
+		t.Fatalf("Observe: %v", err)
+	}
+	changes, end := external.Forecast(h.kind.lifecycle, h.kind, h.vm(), obs)
+	fmt.Fprint(&text, "\nforecast:\n")
+	for i := range changes {
+		fmt.Fprintf(&text, "%s id %q", approval.Text(changes[i]), changes[i].ID)
+		if changes[i].IfStopNeeded != "" {
+			fmt.Fprintf(&text, " if a stop is needed: %s", changes[i].IfStopNeeded)
+		}
+		text.WriteByte('\n')
+	}
+	text.WriteString(outcomeText(end))
+	last := ""
+	for n := range maxReconciles {
+		_, err := h.reconcile()
+		now := outcomeText(outcome)
+		if err != nil {
+			now += "error: " + err.Error() + "\n"
+		}
+		fmt.Fprintf(&text, "\nreconcile %d:\n%s%s", n+1, sent.text.String(), now)
+		if _, exists := h.find(); !exists || sent.text.Len() == 0 && now == last {
+			break
+		}
+		last = now
+		sent.text.Reset()
+		h.cloud.FinishOperations()
+		h.later(cmp.Or(c.pause, time.Minute))
+	}
+	return text.String()
+}
+
+func joined(caps cloud.Capabilities) string {
+	names := make([]string, 0, len(caps))
+	for _, name := range caps {
+		names = append(names, string(name))
+	}
+	return strings.Join(names, " ")
+}
+
+// outcomeText returns an outcome with its message.
+func outcomeText(outcome error) string {
+	if outcome == nil {
+		return describe(nil) + "\n"
+	}
+	return describe(outcome) + ": " + outcome.Error() + "\n"
+}
+
+// outcomes stores the outcome of each reconcile.
+type outcomes struct {
+	reconciler.Kind[*pcapi.VM, *observation]
+
+	last *error
+}
+
+func (o outcomes) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.Summary {
+	*o.last = outcome
+	return o.Kind.Report(vm, obs, outcome)
+}
+
+// sentRequests is a client of a cloud that notes the changes of servers that it is asked for.
+type sentRequests struct {
+	*cloudfake.Cloud
+
+	text strings.Builder
+}
+
+func (s *sentRequests) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
+	fmt.Fprintf(&s.text, "create %s\n", createText(req))
+	return s.Cloud.CreateServer(ctx, req)
+}
+
+func (s *sentRequests) UpdateServer(ctx context.Context, id string, change cloud.UpdateServer) (cloud.Result, error) {
+	fmt.Fprintf(&s.text, "update %s: %s\n", id, updateText(change))
+	return s.Cloud.UpdateServer(ctx, id, change)
+}
+
+func (s *sentRequests) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
+	fmt.Fprintf(&s.text, "delete %s\n", id)
+	return s.Cloud.DeleteServer(ctx, id)
+}
+
+// createText returns a create as JSON, with the fields that are no part of the JSON of cloud.CreateServer.
+func createText(req cloud.CreateServer) string {
+	text, err := json.MarshalIndent(struct {
+		cloud.CreateServer
+
+		UserData string
+		First    bool
+	}{req, string(req.UserData), req.First}, "", "  ")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// updateText returns a change of a server, field by field.
+func updateText(change cloud.UpdateServer) string {
+	var parts []string
+	add := func(name string, value any) { parts = append(parts, fmt.Sprintf("%s %v", name, value)) }
+	if change.CPU != nil {
+		add("cpu", *change.CPU)
+	}
+	if change.MemoryMiB != nil {
+		add("memory", *change.MemoryMiB)
+	}
+	if change.Flavor != nil {
+		add("flavor", *change.Flavor)
+	}
+	if change.Disks != "" {
+		add("disks", change.Disks)
+	}
+	for _, key := range slices.Sorted(maps.Keys(change.Labels)) {
+		if value := change.Labels[key]; value != nil {
+			add("label", fmt.Sprintf("%s=%q", key, *value))
+		} else {
+			add("without label", key)
+		}
+	}
+	if change.PowerState != nil {
+		add("power", *change.PowerState)
+	}
+	if change.Soft {
+		add("soft", true)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// requestObjects are what the VMs of the cases refer to.
+func requestObjects() []client.Object {
+	return []client.Object{
+		aClass("c1", 2, 4, mapsTo("small")), aClass("c2", 4, 8, mapsTo("large")), aClass("c3", 2, 4, mapsTo("gone")), aClass("plain", 4, 8),
+		bootSecret(), rangedNet("a", "10.0.0.0/24", "10.0.0.1"), rangedNet("b", "10.0.1.0/24", ""),
+	}
+}
+
+// allOf are the capabilities that the fields of a VM need, without those missing.
+func allOf(missing ...cloud.Capability) cloud.Capabilities {
+	all := append(slices.Clone(withSuspend), cloud.Networks, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Flavors, cloud.GuestHeartbeat)
+	return cloud.NewCapabilities(slices.DeleteFunc(all, func(c cloud.Capability) bool { return slices.Contains(missing, c) })...)
+}
+
+// complete has each field of the spec that a create depends on.
+func complete(change ...func(*pcapi.VM)) *pcapi.VM {
+	return vmWith(append(mods(
+		twoDisks(), withTags("env", "prod", "team", "a"), apart("db", pcapi.AntiAffinityRequired), on("a", "10.0.0.5"), on("b"), poweredOff, mode(pcapi.PowerOffModeSoft), heartbeatProbed,
+		func(vm *pcapi.VM) {
+			vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder, vm.Spec.Zone = pcapi.GiB(4), "debian", "team/a", "z1"
+			vm.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{
+				UserDataSecretRef: &pcapi.SecretKeyReference{Name: "boot", Key: "user-data"}, SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{"ssh-ed25519 AAAA ann", "ssh-ed25519 BBBB bob"},
+			}}
+		},
+	), change...)...)
+}
+
+func memory(quantity string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.Memory = new(pcapi.VMMemory(intstr.FromString(quantity))) }
+}
+
+func nothing(vm *pcapi.VM) { vm.Spec.CPU = nil }
+
+func TestRequestsOfCreates(t *testing.T) {
+	core := cloud.NewCapabilities()
+	tests := map[string]requestCase{
+		"minimal on a core cloud":                {caps: core, vm: vmWith(nothing)},
+		"minimal on a cloud with all":            {caps: allOf(), vm: vmWith(nothing)},
+		"cpu on a core cloud":                    {caps: core, vm: vmWith()},
+		"all fields":                             {caps: allOf(), vm: complete()},
+		"all fields on a core cloud":             {caps: core, vm: complete()},
+		"cpu":                                    {caps: everything, vm: vmWith()},
+		"memory of part of a GiB":                {caps: everything, vm: vmWith(nothing, memory("512Mi"))},
+		"class":                                  {caps: everything, vm: vmWith(ofClass("plain"))},
+		"class without flavor":                   {caps: allOf(), vm: vmWith(ofClass("plain"))},
+		"class with flavor":                      {caps: allOf(), vm: vmWith(ofClass("c1"))},
+		"class with flavor on one without":       {caps: everything, vm: vmWith(ofClass("c1"))},
+		"class with a flavor that is gone":       {caps: allOf(), vm: vmWith(ofClass("c3"))},
+		"class on a core cloud":                  {caps: core, vm: vmWith(ofClass("plain"))},
+		"class that is missing":                  {caps: everything, vm: vmWith(ofClass("missing"))},
+		"template and folder":                    {caps: everything, vm: vmWith(func(vm *pcapi.VM) { vm.Spec.Template, vm.Spec.Folder = "debian", "team" })},
+		"network":                                {caps: allOf(), vm: vmWith(func(vm *pcapi.VM) { vm.Spec.NetworkRef = &pcapi.NetworkReference{Name: "a"} })},
+		"network on a cloud that attaches":       {caps: cloud.NewCapabilities(append(without(), cloud.NetworkAttach)...), vm: vmWith(func(vm *pcapi.VM) { vm.Spec.NetworkRef = &pcapi.NetworkReference{Name: "a"} })},
+		"one interface":                          {caps: oneInterface, vm: vmWith(on("a"))},
+		"one interface with an address":          {caps: allOf(), vm: vmWith(on("a", "10.0.0.5"))},
+		"two interfaces":                         {caps: allOf(), vm: vmWith(on("b"), on("a"))},
+		"disks":                                  {caps: everything, vm: vmWith(twoDisks())},
+		"tags":                                   {caps: everything, vm: vmWith(withTags("env", "prod", "team", "a"))},
+		"zone":                                   {caps: allOf(), vm: vmWith(func(vm *pcapi.VM) { vm.Spec.Zone = "z1" })},
+		"anti-affinity required":                 {caps: allOf(), vm: vmWith(apart("db", pcapi.AntiAffinityRequired))},
+		"anti-affinity preferred":                {caps: allOf(), vm: vmWith(apart("db", pcapi.AntiAffinityPreferred))},
+		"user data":                              {caps: everything, vm: vmWith(withUserData)},
+		"ssh keys":                               {caps: everything, vm: vmWith(withKey)},
+		"off":                                    {caps: withGuests, vm: vmWith(poweredOff)},
+		"off hard":                               {caps: withGuests, vm: vmWith(poweredOff, mode(pcapi.PowerOffModeHard))},
+		"off soft":                               {caps: withGuests, vm: vmWith(poweredOff, mode(pcapi.PowerOffModeSoft))},
+		"off without power at create":            {caps: without(cloud.PowerAtCreate), vm: vmWith(poweredOff)},
+		"off without power":                      {caps: without(cloud.Power, cloud.PowerAtCreate), vm: vmWith(poweredOff)},
+		"suspended":                              {caps: withSuspend, vm: vmWith(suspended)},
+		"unmanaged":                              {caps: withSuspend, vm: vmWith(unmanaged)},
+		"without idempotency":                    {caps: withoutKeys, vm: vmWith(withTags("env", "prod"))},
+		"without labels":                         {caps: without(cloud.Labels), vm: vmWith()},
+		"without any proof":                      {caps: withoutProofs, vm: vmWith()},
+		"by an operation":                        {caps: operating, vm: vmWith(poweredOff), before: func(h *harness) { h.cloud.SetOperating(true) }},
+		"refused and sent again":                 {caps: everything, vm: vmWith(), before: func(h *harness) { h.cloud.Fail(cloudfake.CreateServer, errThrottled, false) }},
+		"lost answer and sent again":             {caps: everything, vm: vmWith(withTags("env", "prod")), before: func(h *harness) { h.cloud.Fail(cloudfake.CreateServer, errReset, false) }},
+		"import":                                 {caps: everything, vm: vmWith(importing, fourCores, withTags("env", "prod")), server: new(serverWith(unlabelled))},
+		"import without labels":                  {caps: without(cloud.Labels), vm: vmWith(importing, fourCores), server: new(serverWith(unlabelled))},
+		"all fields with an approval":            {caps: allOf(), vm: complete(needsApproval)},
+		"all fields without power at create":     {caps: allOf(cloud.PowerAtCreate), vm: complete()},
+		"all fields without idempotency":         {caps: allOf(cloud.Idempotency), vm: complete()},
+		"all fields without unique names":        {caps: allOf(cloud.UniqueNames), vm: complete()},
+		"class with flavor and the other fields": {caps: allOf(), vm: complete(ofClass("c1"))},
+	}
+	for _, missing := range []cloud.Capability{
+		cloud.Flavors, cloud.Sizing, cloud.Folders, cloud.Networks, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Power, cloud.SoftPowerOff, cloud.WithDisks,
+		cloud.Labels, cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.WithUserData,
+	} {
+		tests["all fields without "+string(missing)] = requestCase{caps: allOf(missing), vm: complete()}
+	}
+	runRequests(t, "create", tests)
+}
+
+func TestRequestsOfChanges(t *testing.T) {
+	stopped, asleep := inState(cloud.StateStopped), inState(cloud.StateSuspended)
+	server := func(change ...func(*cloud.Server)) *cloud.Server { return new(serverWith(change...)) }
+	small := func(s *cloud.Server) { s.CPU, s.MemoryMiB, s.Flavor = 1, 1<<10, "small" }
+	tagged := withTags("env", "prod", "new", "yes")
+	hadTags := func(s *cloud.Server) {
+		s.Labels = maps.Clone(s.Labels)
+		inventory.WithTags(s.Labels, map[string]string{"env": "dev", "team": "a"})
+	}
+	hard := mode(pcapi.PowerOffModeHard)
+	soft := mode(pcapi.PowerOffModeSoft)
+	bigger := func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(4), pcapi.GiB(8) }
+	oneGiB := withMemory(1)
+	hadClass := func(vm *pcapi.VM) { vm.Status.Class = classWith("c1", 2, 4); vm.Status.Class.Flavor = "small" }
+	needsStop := func(h *harness) { h.cloud.SetNeedsStop(true) }
+	keepsSize := func(h *harness) { h.cloud.SetKeepsSize(true) }
+	ignores := func(h *harness) { h.cloud.Ignore(cloudfake.UpdateServer) }
+	operates := func(h *harness) { h.cloud.SetOperating(true) }
+	guests := func(do cloudfake.Guests) func(*harness) { return func(h *harness) { h.cloud.SetGuests(do) } }
+	fails := func(kind cloud.Kind) func(*harness) {
+		return func(h *harness) {
+			h.cloud.Fail(cloudfake.UpdateServer, &cloud.Error{Kind: kind, Op: `update server "s1"`, Detail: "refused"}, false)
+		}
+	}
+	both := func(first, second func(*harness)) func(*harness) {
+		return func(h *harness) { first(h); second(h) }
+	}
+	whole := []func(*pcapi.VM){bigger, tagged, twoDisks()}
+	has := []func(*cloud.Server){oneGiB, hadTags, hasDisks("data=1024")}
+	vm := func(change ...func(*pcapi.VM)) *pcapi.VM { return onRecord(change...) }
+	runRequests(t, "change", map[string]requestCase{
+		"nothing":                 {caps: allOf(), vm: vm(), server: server()},
+		"cpu":                     {caps: everything, vm: vm(fourCores), server: server()},
+		"memory":                  {caps: everything, vm: vm(memory("1536Mi")), server: server(oneGiB)},
+		"cpu and memory":          {caps: everything, vm: vm(bigger), server: server(oneGiB)},
+		"size that is not shown":  {caps: everything, vm: vm(bigger), server: server(withCores(0))},
+		"size without resize":     {caps: without(cloud.Resize), vm: vm(bigger), server: server(oneGiB)},
+		"class size":              {caps: everything, vm: vm(ofClass("plain")), server: server(oneGiB)},
+		"class without resize":    {caps: without(cloud.Resize), vm: vm(hasClass("plain", 4, 8)), server: server(oneGiB)},
+		"flavor":                  {caps: withFlavors, vm: vm(hadClass, ofClass("c2")), server: server(small)},
+		"flavor that is not set":  {caps: withFlavors, vm: vm(hadClass, ofClass("c2")), server: server(small), before: keepsSize},
+		"flavor that is gone":     {caps: withFlavors, vm: vm(hadClass, ofClass("c3")), server: server(small)},
+		"flavor of a stopped one": {caps: withFlavors, vm: vm(hadClass, ofClass("c2")), server: server(small, stopped)},
+		"flavor that needs a stop": {
+			caps: withFlavors, vm: vm(hadClass, ofClass("c2"), restartAllowed), server: server(small), before: needsStop,
+		},
+		"flavor of a suspended one": {caps: allOf(), vm: vm(hadClass, ofClass("c2"), suspended, restartAllowed), server: server(small, asleep)},
+
+		"size and on":                       {caps: withSuspend, vm: vm(bigger), server: server(oneGiB, stopped)},
+		"size and on from suspended":        {caps: withSuspend, vm: vm(bigger), server: server(oneGiB, asleep)},
+		"size and off hard":                 {caps: withSuspend, vm: vm(bigger, poweredOff, hard), server: server(oneGiB)},
+		"size and off by the guest":         {caps: withSuspend, vm: vm(bigger, poweredOff), server: server(oneGiB)},
+		"size and off without guests":       {caps: everything, vm: vm(bigger, poweredOff), server: server(oneGiB)},
+		"size and off from suspended":       {caps: withSuspend, vm: vm(bigger, poweredOff), server: server(oneGiB, asleep)},
+		"size and suspended":                {caps: withSuspend, vm: vm(bigger, suspended), server: server(oneGiB)},
+		"size and suspended from stopped":   {caps: withSuspend, vm: vm(bigger, suspended), server: server(oneGiB, stopped)},
+		"size of a suspended one":           {caps: withSuspend, vm: vm(bigger, suspended), server: server(oneGiB, asleep)},
+		"size of a suspended one allowed":   {caps: withSuspend, vm: vm(bigger, suspended, restartAllowed), server: server(oneGiB, asleep)},
+		"size of an unmanaged one":          {caps: withSuspend, vm: vm(bigger, unmanaged), server: server(oneGiB)},
+		"size of an unmanaged one stopped":  {caps: withSuspend, vm: vm(bigger, unmanaged), server: server(oneGiB, stopped)},
+		"size of an unmanaged one asleep":   {caps: withSuspend, vm: vm(bigger, unmanaged), server: server(oneGiB, asleep)},
+		"size and off without power":        {caps: without(cloud.Power, cloud.PowerAtCreate), vm: vm(bigger, poweredOff), server: server(oneGiB)},
+		"size and off without both":         {caps: without(cloud.Power, cloud.Resize), vm: vm(bigger, poweredOff), server: server(oneGiB)},
+		"size that needs a stop":            {caps: withSuspend, vm: vm(bigger), server: server(oneGiB), before: needsStop},
+		"size that needs an allowed stop":   {caps: everything, vm: vm(bigger, restartAllowed), server: server(oneGiB), before: needsStop},
+		"size that needs a guest's stop":    {caps: withSuspend, vm: vm(bigger, restartAllowed), server: server(oneGiB), before: needsStop},
+		"size that needs a stop and off":    {caps: withSuspend, vm: vm(bigger, poweredOff, hard), server: server(oneGiB), before: needsStop},
+		"size that needs a stop no power":   {caps: without(cloud.Power), vm: vm(bigger, restartAllowed), server: server(oneGiB), before: needsStop},
+		"size that needs a stop suspended":  {caps: withSuspend, vm: vm(bigger, suspended), server: server(oneGiB), before: needsStop},
+		"size that needs a stop unmanaged":  {caps: withSuspend, vm: vm(bigger, unmanaged, restartAllowed), server: server(oneGiB), before: needsStop},
+		"size that needs a stop operation":  {caps: operating, vm: vm(bigger, restartAllowed), server: server(oneGiB), before: both(needsStop, operates)},
+		"size that is refused when stopped": {caps: everything, vm: vm(bigger, restartAllowed), server: server(oneGiB), before: both(needsStop, both(fails(cloud.NeedsStop), func(h *harness) { h.cloud.Fail(cloudfake.UpdateServer, nil, false); fails(cloud.Quota)(h) }))},
+		"size that is refused":              {caps: everything, vm: vm(bigger), server: server(oneGiB), before: fails(cloud.Rejected)},
+		"size that is refused before on":    {caps: everything, vm: vm(bigger), server: server(oneGiB, stopped), before: fails(cloud.Quota)},
+		"size that is refused before suspended": {
+			caps: withSuspend, vm: vm(bigger, suspended), server: server(oneGiB), before: fails(cloud.NoHost),
+		},
+		"size that is not set":           {caps: everything, vm: vm(bigger), server: server(oneGiB), before: keepsSize},
+		"size that is not set before on": {caps: everything, vm: vm(bigger), server: server(oneGiB, stopped), before: keepsSize},
+		"size that is ignored":           {caps: everything, vm: vm(bigger), server: server(oneGiB), before: ignores},
+		"size by an operation":           {caps: operating, vm: vm(bigger), server: server(oneGiB), before: operates},
+		"size by an operation with no effect": {
+			caps: operating, vm: vm(bigger), server: server(oneGiB), before: both(operates, keepsSize),
+		},
+
+		"disks added":               {caps: everything, vm: vm(twoDisks()), server: server(hasDisks("logs=1024"))},
+		"disks grown":               {caps: everything, vm: vm(twoDisks()), server: server(hasDisks("data=1024 logs=1024"))},
+		"disks added and grown":     {caps: everything, vm: vm(twoDisks()), server: server(hasDisks("data=1024"))},
+		"disks larger than wanted":  {caps: everything, vm: vm(twoDisks()), server: server(hasDisks("data=4096 logs=1024"))},
+		"disks lost":                {caps: everything, vm: vm(twoDisks(), hadDisks(pcapi.VMDiskStatus{Name: "data", Size: "1Gi"}, pcapi.VMDiskStatus{Name: "logs", Size: "1Gi"})), server: server(hasDisks("data=1024"))},
+		"disks without disks":       {caps: without(cloud.WithDisks), vm: vm(twoDisks(), fourCores), server: server()},
+		"disks that need a stop":    {caps: everything, vm: vm(twoDisks(), restartAllowed), server: server(hasDisks("data=1024")), before: needsStop},
+		"disks refused":             {caps: everything, vm: vm(withDisks(pcapi.VMDisk{Name: "data", Size: "64Ti"})), server: server(hasDisks("data=1024"))},
+		"disks refused and off":     {caps: everything, vm: vm(withDisks(pcapi.VMDisk{Name: "data", Size: "64Ti"}), poweredOff, fourCores), server: server(hasDisks("data=1024"))},
+		"disks refused before on":   {caps: everything, vm: vm(withDisks(pcapi.VMDisk{Name: "data", Size: "64Ti"})), server: server(hasDisks("data=1024"), stopped)},
+		"disks of a suspended one":  {caps: withSuspend, vm: vm(twoDisks(), suspended), server: server(hasDisks("data=1024"), asleep)},
+		"disks and off":             {caps: everything, vm: vm(twoDisks(), poweredOff), server: server(hasDisks("data=1024"))},
+		"disks and size and off":    {caps: everything, vm: vm(twoDisks(), bigger, poweredOff, hard), server: server(hasDisks("data=1024"), oneGiB)},
+		"disks ignored":             {caps: everything, vm: vm(twoDisks()), server: server(hasDisks("data=1024")), before: ignores},
+		"disks without the resize":  {caps: without(cloud.Resize), vm: vm(twoDisks()), server: server(hasDisks("data=1024"))},
+		"disks and size not resize": {caps: without(cloud.Resize), vm: vm(twoDisks(), bigger), server: server(hasDisks("data=1024"), oneGiB)},
+
+		"tags added":              {caps: everything, vm: vm(tagged), server: server()},
+		"tags changed":            {caps: everything, vm: vm(tagged), server: server(hadTags)},
+		"tags removed":            {caps: everything, vm: vm(), server: server(hadTags)},
+		"tags of others stay":     {caps: everything, vm: vm(tagged), server: server(func(s *cloud.Server) { s.Labels = maps.Clone(s.Labels); s.Labels["other"] = "x" })},
+		"tags without labels":     {caps: without(cloud.Labels), vm: vm(tagged, fourCores), server: server(unlabelled)},
+		"tags and size":           {caps: everything, vm: vm(tagged, fourCores), server: server(hadTags)},
+		"tags refused":            {caps: everything, vm: vm(tagged), server: server(hadTags), before: fails(cloud.Rejected)},
+		"tags refused and size":   {caps: everything, vm: vm(tagged, fourCores), server: server(hadTags), before: fails(cloud.Rejected)},
+		"tags busy and size":      {caps: everything, vm: vm(tagged, fourCores), server: server(hadTags), before: fails(cloud.Busy)},
+		"tags ignored":            {caps: everything, vm: vm(tagged), server: server(hadTags), before: ignores},
+		"tags of a suspended one": {caps: withSuspend, vm: vm(tagged, suspended), server: server(hadTags, asleep)},
+		"tags by an operation":    {caps: operating, vm: vm(tagged, fourCores), server: server(hadTags), before: operates},
+
+		"on":                               {caps: withSuspend, vm: vm(), server: server(stopped)},
+		"on from suspended":                {caps: withSuspend, vm: vm(), server: server(asleep)},
+		"on without power":                 {caps: without(cloud.Power), vm: vm(), server: server(stopped)},
+		"on ignored":                       {caps: everything, vm: vm(), server: server(stopped), before: ignores},
+		"on without a host":                {caps: everything, vm: vm(), server: server(stopped), before: fails(cloud.NoHost)},
+		"off by the guest":                 {caps: withSuspend, vm: vm(poweredOff), server: server()},
+		"off by a guest that goes on":      {caps: withSuspend, vm: vm(poweredOff), server: server(), before: guests(cloudfake.GuestsIgnore), pause: 2 * time.Minute},
+		"off by a guest that cannot":       {caps: withSuspend, vm: vm(poweredOff), server: server(), before: guests(cloudfake.GuestsUnavailable)},
+		"off soft by a guest that goes on": {caps: withSuspend, vm: vm(poweredOff, soft), server: server(), before: guests(cloudfake.GuestsIgnore)},
+		"off soft by a guest that cannot":  {caps: withSuspend, vm: vm(poweredOff, soft), server: server(), before: guests(cloudfake.GuestsUnavailable)},
+		"off soft without guests":          {caps: everything, vm: vm(poweredOff, soft), server: server()},
+		"off hard":                         {caps: withSuspend, vm: vm(poweredOff, hard), server: server()},
+		"off hard from suspended":          {caps: withSuspend, vm: vm(poweredOff, hard), server: server(asleep)},
+		"off without guests":               {caps: everything, vm: vm(poweredOff), server: server()},
+		"off without power":                {caps: without(cloud.Power), vm: vm(poweredOff), server: server()},
+		"off by an operation":              {caps: operating, vm: vm(poweredOff), server: server(), before: operates},
+		"off ignored":                      {caps: everything, vm: vm(poweredOff), server: server(), before: ignores},
+		"suspended":                        {caps: withSuspend, vm: vm(suspended), server: server()},
+		"suspended from stopped":           {caps: withSuspend, vm: vm(suspended), server: server(stopped)},
+		"suspended without suspend":        {caps: withGuests, vm: vm(suspended), server: server()},
+		"suspended ignored":                {caps: withSuspend, vm: vm(suspended), server: server(), before: ignores},
+		"unmanaged stopped":                {caps: withSuspend, vm: vm(unmanaged), server: server(stopped)},
+		"restart":                          {caps: withSuspend, vm: vm(createdBefore, restartAt(startTime.Add(time.Hour))), server: server()},
+		"restart and size":                 {caps: everything, vm: vm(createdBefore, restartAt(startTime.Add(time.Hour)), bigger), server: server(oneGiB)},
+		"restart and size without resize":  {caps: without(cloud.Resize), vm: vm(createdBefore, restartAt(startTime.Add(time.Hour)), bigger), server: server(oneGiB)},
+
+		"all and on":                 {caps: withSuspend, vm: vm(whole...), server: server(append(has, stopped)...)},
+		"all and on from suspended":  {caps: withSuspend, vm: vm(whole...), server: server(append(has, asleep)...)},
+		"all and off by the guest":   {caps: withSuspend, vm: vm(append(whole, poweredOff)...), server: server(has...)},
+		"all and off hard":           {caps: withSuspend, vm: vm(append(whole, poweredOff, hard)...), server: server(has...)},
+		"all and suspended":          {caps: withSuspend, vm: vm(append(whole, suspended)...), server: server(has...)},
+		"all by operations":          {caps: operating, vm: vm(append(whole, poweredOff)...), server: server(has...), before: operates},
+		"all with an allowed stop":   {caps: withSuspend, vm: vm(append(whole, restartAllowed)...), server: server(has...), before: needsStop},
+		"all with an approval":       {caps: withSuspend, vm: vm(append(whole, poweredOff, needsApproval)...), server: server(has...)},
+		"all only observed":          {caps: withSuspend, vm: vm(append(whole, poweredOff, observing)...), server: server(has...)},
+		"all of another owner":       {caps: withSuspend, vm: vm(whole...), server: server(append(has, func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "another" })...)},
+		"all and deleted and kept":   {caps: withSuspend, vm: vm(append(whole, orphaning, deleted)...), server: server(has...)},
+		"labels removed and no tags": {caps: withSuspend, vm: vm(orphaning, deleted), server: server()},
+		"all and deleted":            {caps: withSuspend, vm: vm(append(whole, deleted)...), server: server(has...)},
+		"all and a lost answer": {
+			caps: withSuspend, vm: vm(append(whole, hard, poweredOff)...), server: server(has...),
+			before: func(h *harness) {
+				h.cloud.Fail(cloudfake.UpdateServer, errReset, true)
+				h.cloud.Fail(cloudfake.UpdateServer, errReset, false)
+			},
+		},
+	})
+}
+
+// runRequests compares what all cases of a group record with one golden file.
+func runRequests(t *testing.T, group string, tests map[string]requestCase) {
+	t.Helper()
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(tests)) {
+		t.Run(name, func(t *testing.T) {
+			fmt.Fprintf(&text, "=== %s\n%s\n", name, tests[name].record(t))
+		})
+	}
+	if !t.Failed() {
+		golden.Compare(t, "requests "+group, text.String())
+	}
+}
+
+// TestRequestsHaveEachField fails if a field of a create is in no request of the cases.
+func TestRequestsHaveEachField(t *testing.T) {
+	seen := map[string]bool{}
+	for _, vm := range []*pcapi.VM{complete(), complete(hasClass("c1", 2, 4), func(vm *pcapi.VM) { vm.Status.Class.Flavor = "small" })} {
+		for _, attachments := range [][]cloud.Attachment{{{NetworkID: "a"}}, {{NetworkID: "a", Addresses: []string{"10.0.0.5"}}, {NetworkID: "b"}}} {
+			fields(seen, pureKind.request(vm, obsWith(allOf(), func(obs *observation) {
+				obs.First, obs.userData, obs.interfaces = true, cloud.UserData(bootData), attachments
+			})))
+		}
+	}
+	of := reflect.TypeFor[cloud.CreateServer]()
+	for i := range of.NumField() {
+		if name := of.Field(i).Name; !seen[name] {
+			t.Errorf("no case has the field %s of a create", name)
+		}
+	}
+}
+
+// fields adds the names of the fields of a create that are not zero.
+func fields(seen map[string]bool, req cloud.CreateServer) {
+	v := reflect.ValueOf(req)
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			seen[v.Type().Field(i).Name] = true
+		}
+	}
+}
