@@ -88,6 +88,11 @@ func (c Capabilities) Has(name Capability) bool {
 	return found
 }
 
+// HasAll reports whether the cloud can do all of it.
+func (c Capabilities) HasAll(names ...Capability) bool {
+	return !slices.ContainsFunc(names, func(name Capability) bool { return !c.Has(name) })
+}
+
 // Attaches reports whether servers can be created on networks.
 func (c Capabilities) Attaches() bool { return c.Has(Networks) || c.Has(NetworkAttach) }
 

@@ -128,10 +128,10 @@ type ServerWriter interface {
 	// the cloud honours. On an error with Uncertain set, a server may have been
 	// created.
 	CreateServer(ctx context.Context, req CreateServer) (Result, error)
-	// UpdateServer returns the server as it is after the change was accepted. With an
-	// operation, the server may be empty. It fails with NotFound only when the server
+	// UpdateServer changes the server in place, and returns it as it is after the change
+	// was accepted. With an operation, the server may be empty. It fails with NotFound only when the server
 	// does not exist; see ConfirmNotFound.
-	UpdateServer(ctx context.Context, id string, req UpdateServer) (Result, error)
+	UpdateServer(ctx context.Context, id string, update Update) (Result, error)
 	// DeleteServer returns a result that is Gone, or the server or operation by which
 	// its deletion continues. It fails with NotFound when there is nothing to delete.
 	DeleteServer(ctx context.Context, id string) (Result, error)

@@ -3,6 +3,7 @@
 //
 //	client.go          Client, which each kind of cloud implements
 //	server.go          servers
+//	change.go          changes of servers in place
 //	interfaces.go      network interfaces of servers
 //	disks.go           disks of servers
 //	heartbeat.go       heartbeats of guests

@@ -250,38 +250,6 @@ type CreateServer struct {
 	First bool `json:"-"`
 }
 
-// UpdateServer changes a server in place. Nil fields stay as they are.
-type UpdateServer struct {
-	CPU        *int        // Resize
-	MemoryMiB  *int        // Resize
-	Flavor     *string     // Flavors; instead of CPU and MemoryMiB
-	PowerState *PowerState // Power, and Suspend for Suspended
-	// Soft has the guest asked to shut down, where PowerState is Off, instead of the
-	// server powered off: it is ACTIVE until the guest has shut down, which may be never.
-	// Ignored for any other PowerState. To ask again has no effect. The call fails with
-	// GuestUnavailable if the guest cannot be asked.
-	Soft bool // SoftPowerOff
-	// Disks are added to the server where it has none of the name, and else get the size given,
-	// which is not smaller than the one they have. Other disks stay as they are. A smaller size
-	// is Rejected, and the call changes nothing then.
-	Disks Disks // WithDisks
-	// Labels are merged into the server's; a nil value removes the key.
-	Labels map[string]*string // Labels
-}
-
-// Suspends reports whether the server is to be suspended.
-func (u UpdateServer) Suspends() bool { return u.PowerState != nil && *u.PowerState == PowerSuspended }
-
-// ShutsDown reports whether the guest is to be asked to shut down.
-func (u UpdateServer) ShutsDown() bool {
-	return u.Soft && u.PowerState != nil && *u.PowerState == PowerOff
-}
-
-// Empty reports whether there is nothing to change.
-func (u UpdateServer) Empty() bool {
-	return u.CPU == nil && u.MemoryMiB == nil && u.Flavor == nil && u.PowerState == nil && u.Disks == "" && len(u.Labels) == 0
-}
-
 // ListServers bounds and filters a listing.
 type ListServers struct {
 	// Limit is the number of servers a page, 1-1000; 0 leaves it to the cloud.

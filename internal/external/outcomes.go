@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,8 +108,9 @@ func (l *Lifecycle[T, R, S]) ChangeFailed(obj T, o *Observation[R], id string, e
 // whether it answered the same a short time ago, so that it did not apply it then.
 // Later, somebody else changed the resource again.
 func (l *Lifecycle[T, R, S]) Repeated(obj T, o *Observation[R], change string) bool {
-	now := l.Clock()
-	before := l.Tracker.Changed(obj.GetUID(), fmt.Sprint(obj.GetGeneration(), " ", change), now)
+	now, digest := l.Clock(), fnv.New64a()
+	_, _ = fmt.Fprint(digest, obj.GetGeneration(), " ", change)
+	before := l.Tracker.Changed(obj.GetUID(), digest.Sum64(), now)
 	return now.Sub(before) < 2*o.View.Settings.PollInterval+lastBackoff
 }
 

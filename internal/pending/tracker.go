@@ -59,9 +59,9 @@ type record struct {
 	operation Operation
 	// ended is the id of the operation that the status showed when it ended; empty for none.
 	ended string
-	// change is the last change of the resource that was sent, and changed is when it
+	// change is a digest of the last change of the resource that was sent, and changed is when it
 	// was answered.
-	change  string
+	change  uint64
 	changed time.Time
 }
 
@@ -294,9 +294,9 @@ func (t *Tracker) Hold(uid types.UID, held bool) { t.update(uid, func(r *record)
 // Holds reports what Hold recorded.
 func (t *Tracker) Holds(uid types.UID) bool { return t.get(uid).held }
 
-// Changed records a change of the resource that was answered. It returns when the same
+// Changed records a change of the resource that was answered, by a digest of it. It returns when the same
 // change was answered before, the zero time if the last one was another.
-func (t *Tracker) Changed(uid types.UID, change string, at time.Time) (before time.Time) {
+func (t *Tracker) Changed(uid types.UID, change uint64, at time.Time) (before time.Time) {
 	t.update(uid, func(r *record) {
 		if r.change == change {
 			before = r.changed

@@ -78,15 +78,15 @@ func TestRecordedKeepsAnswersToDeletionsAndChanges(t *testing.T) {
 	if at, deleting := c.RemovedAt("a"); !at.Equal(start.Add(time.Minute)) || !deleting {
 		t.Errorf("removed at %v, deleting %t, want the last answer and that one said so", at, deleting)
 	}
-	c.Changed("a", "2 cores", start)
-	if before := c.Changed("a", "2 cores", start.Add(time.Minute)); !before.Equal(start) {
+	c.Changed("a", 2, start)
+	if before := c.Changed("a", 2, start.Add(time.Minute)); !before.Equal(start) {
 		t.Errorf("the same change was answered before at %v, want %v", before, start)
 	}
-	if before := c.Changed("a", "4 cores", start.Add(time.Minute)); !before.IsZero() {
+	if before := c.Changed("a", 4, start.Add(time.Minute)); !before.IsZero() {
 		t.Errorf("another change was answered before at %v, want never", before)
 	}
 	c.Recorded("a")
-	if before := c.Changed("a", "4 cores", start.Add(time.Hour)); !before.Equal(start.Add(time.Minute)) {
+	if before := c.Changed("a", 4, start.Add(time.Hour)); !before.Equal(start.Add(time.Minute)) {
 		t.Error("the last change was forgotten when the id was recorded")
 	}
 	c.Forget("a")

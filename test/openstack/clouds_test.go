@@ -79,7 +79,7 @@ var _ = Describe("Another Cloud of the OpenStack", Ordered, func() {
 		id, created := specs.Ready(ctx, vm).Status.VMID, time.Now()
 		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly })
 		hand := newClient(GinkgoTB(), p, &wire{})
-		_, err := hand.UpdateServer(ctx, id, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+		_, err := hand.UpdateServer(ctx, id, cloud.Update{cloud.SetPower{State: cloud.PowerOff}})
 		Expect(err).NotTo(HaveOccurred())
 		began := time.Now()
 		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))

@@ -41,7 +41,7 @@ func finish(t *testing.T, c cloud.Client, result cloud.Result) cloud.Operation {
 // stop stops a server.
 func stop(t *testing.T, c cloud.Client, id string) {
 	t.Helper()
-	result, err := c.UpdateServer(t.Context(), id, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+	result, err := c.UpdateServer(t.Context(), id, cloud.Update{cloud.SetPower{State: cloud.PowerOff}})
 	if err != nil {
 		t.Fatalf("UpdateServer: %v", err)
 	}
@@ -138,7 +138,7 @@ func TestResizeInterruptedBeforeItsConfirmationIsCompleted(t *testing.T) {
 	p := newProject(t)
 	c := newClient(t, p, &wire{})
 	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 1, MemoryMiB: 2048})
-	change := cloud.UpdateServer{CPU: new(4)}
+	change := cloud.Update{cloud.SetCPU(4)}
 	stop(t, c, server.ID)
 	if _, err := c.UpdateServer(t.Context(), server.ID, change); err != nil {
 		t.Fatalf("UpdateServer: %v", err)
@@ -189,7 +189,7 @@ func TestCreateAndResizeWithoutRoomReportTheirFault(t *testing.T) {
 	}
 	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 1, MemoryMiB: 2048})
 	stop(t, c, server.ID)
-	result, err = c.UpdateServer(t.Context(), server.ID, cloud.UpdateServer{CPU: new(8), MemoryMiB: new(50_000_000)})
+	result, err = c.UpdateServer(t.Context(), server.ID, cloud.Update{cloud.SetCPU(8), cloud.SetMemory(50_000_000)})
 	if err == nil {
 		if ended := finish(t, c, result); ended.Err != nil {
 			err = ended.Err
@@ -266,7 +266,7 @@ func TestAtLeastKeepsTheSizeThatWasAskedFor(t *testing.T) {
 	if server.CPU != 2 || server.MemoryMiB != 4096 {
 		t.Errorf("%d CPUs and %d MiB, want what was asked for", server.CPU, server.MemoryMiB)
 	}
-	result, err := c.UpdateServer(t.Context(), server.ID, cloud.UpdateServer{CPU: new(3)})
+	result, err := c.UpdateServer(t.Context(), server.ID, cloud.Update{cloud.SetCPU(3)})
 	if err != nil || result.Operation != "" || result.Server.CPU != 3 || result.Server.MemoryMiB != 4096 {
 		t.Errorf("%+v, %v, want 3 CPUs without a resize", result, err)
 	}

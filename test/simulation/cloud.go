@@ -108,7 +108,7 @@ func (c *cloudClient) CreateServer(ctx context.Context, req cloud.CreateServer) 
 	})
 }
 
-func (c *cloudClient) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
+func (c *cloudClient) UpdateServer(ctx context.Context, id string, req cloud.Update) (cloud.Result, error) {
 	return through(ctx, c, "update "+id, true, func(ctx context.Context) (cloud.Result, error) {
 		c.process.world.checkApproved(id, changesServer)
 		return c.model.UpdateServer(ctx, id, req)

@@ -16,7 +16,7 @@ var changeCases = []testCase{
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("switched")})
 			states := []cloud.State{created.State}
 			for _, power := range []cloud.PowerState{cloud.PowerOff, cloud.PowerOn, cloud.PowerOff} {
-				states = append(states, mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{PowerState: new(power)}).State)
+				states = append(states, mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPower{State: power}}).State)
 			}
 			want := []cloud.State{cloud.StateActive, cloud.StateStopped, cloud.StateActive, cloud.StateStopped}
 			if diff := cmp.Diff(want, states); diff != "" {
@@ -26,7 +26,7 @@ var changeCases = []testCase{
 	{name: "a soft power-off: the server is stopped once its guest has shut down", needs: []cloud.Capability{cloud.Power, cloud.SoftPowerOff},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("shut-down")})
-			off := cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}
+			off := cloud.Update{cloud.SetPower{State: cloud.PowerOff, Soft: true}}
 			server := mustUpdate(ctx, t, f, created.ID, off)
 			for pause := time.NewTicker(f.pollTime()); server.State == cloud.StateActive; <-pause.C {
 				var err error
@@ -42,7 +42,7 @@ var changeCases = []testCase{
 	{name: "a suspend: the listing shows the server suspended, it is not powered off, and resumes", needs: []cloud.Capability{cloud.Power, cloud.Suspend},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("suspended")})
-			suspend, off := cloud.UpdateServer{PowerState: new(cloud.PowerSuspended)}, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}
+			suspend, off := cloud.Update{cloud.SetPower{State: cloud.PowerSuspended}}, cloud.Update{cloud.SetPower{State: cloud.PowerOff}}
 			states := []cloud.State{mustUpdate(ctx, t, f, created.ID, suspend).State, mustUpdate(ctx, t, f, created.ID, suspend).State}
 			for _, s := range listAll(ctx, t, f, cloud.ListServers{}) {
 				if s.ID == created.ID {
@@ -52,7 +52,7 @@ var changeCases = []testCase{
 			_, err := f.Client.UpdateServer(ctx, created.ID, off)
 			wantKind(t, "UpdateServer(Off)", err, cloud.Busy, false)
 			for _, power := range []cloud.PowerState{cloud.PowerOn, cloud.PowerOff} {
-				states = append(states, mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{PowerState: new(power)}).State)
+				states = append(states, mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPower{State: power}}).State)
 			}
 			want := []cloud.State{cloud.StateSuspended, cloud.StateSuspended, cloud.StateSuspended, cloud.StateActive, cloud.StateStopped}
 			if diff := cmp.Diff(want, states); diff != "" {
@@ -64,7 +64,7 @@ var changeCases = []testCase{
 	{name: "a deletion of a server that is suspended: it is gone", needs: []cloud.Capability{cloud.Power, cloud.Suspend},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("asleep")})
-			mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{PowerState: new(cloud.PowerSuspended)})
+			mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPower{State: cloud.PowerSuspended}})
 			mustDelete(ctx, t, f, created.ID)
 			_, err := f.Client.GetServer(ctx, created.ID)
 			wantGone(t, f, "GetServer", err)
@@ -79,7 +79,7 @@ var changeCases = []testCase{
 	{name: "a change of the size: nothing else changes", needs: []cloud.Capability{cloud.Resize, cloud.Sizing},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("grown"), CPU: 1, MemoryMiB: 2 << 10})
-			got := mustResize(ctx, t, f, created.ID, cloud.UpdateServer{CPU: new(4)})
+			got := mustResize(ctx, t, f, created.ID, cloud.Update{cloud.SetCPU(4)})
 			want := created.Clone()
 			want.CPU, want.Flavor = 4, got.Flavor // each size has one, where there are flavors
 			sameServer(t, "UpdateServer", want, got)
@@ -87,26 +87,26 @@ var changeCases = []testCase{
 	{name: "a change of labels: they are merged, and nil removes one", needs: []cloud.Capability{cloud.Labels},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("labelled"), Labels: map[string]string{"keep": "1", "drop": "2"}})
-			got := mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{Labels: map[string]*string{"drop": nil, "add": new("3")}})
+			got := mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.RemoveLabel("drop"), cloud.SetLabel{Key: "add", Value: "3"}})
 			if diff := cmp.Diff(map[string]string{"keep": "1", "add": "3"}, got.Labels); diff != "" {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
 		}},
 	{name: "a change of a server that does not exist: NotFound", needs: []cloud.Capability{cloud.Power},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
-			_, err := f.Client.UpdateServer(ctx, nowhere, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+			_, err := f.Client.UpdateServer(ctx, nowhere, cloud.Update{cloud.SetPower{State: cloud.PowerOff}})
 			wantGone(t, f, "UpdateServer", err)
 		}},
 	{name: "the answer of a change is lost: uncertain", losing: true, needs: []cloud.Capability{cloud.Power},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("unsure")})
 			restore := f.LoseAnswer(t, OpUpdateServer)
-			_, err := f.Client.UpdateServer(ctx, created.ID, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+			_, err := f.Client.UpdateServer(ctx, created.ID, cloud.Update{cloud.SetPower{State: cloud.PowerOff}})
 			restore()
 			wantKind(t, "UpdateServer", err, cloud.Unavailable, true)
 		}},
 	{name: "a change without fields: Rejected", run: func(ctx context.Context, t *testing.T, f Fixture) {
-		_, err := f.Client.UpdateServer(ctx, nowhere, cloud.UpdateServer{})
+		_, err := f.Client.UpdateServer(ctx, nowhere, cloud.Update{})
 		wantKind(t, "UpdateServer", err, cloud.Rejected, false)
 	}},
 }

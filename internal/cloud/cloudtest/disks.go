@@ -24,7 +24,7 @@ var diskCases = []testCase{
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("filled"), Disks: "data=1024 logs=1024"})
 			for range 2 {
-				got := mustResize(ctx, t, f, created.ID, cloud.UpdateServer{Disks: "data=3072 more=2048"})
+				got := mustResize(ctx, t, f, created.ID, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 3072}, cloud.SetDisk{Name: "more", SizeMiB: 2048}})
 				if diff := cmp.Diff(cloud.Disks("data=3072 logs=1024 more=2048"), got.Disks); diff != "" {
 					t.Errorf("UpdateServer (-want +got):\n%s", diff)
 				}
@@ -34,7 +34,7 @@ var diskCases = []testCase{
 	{name: "a change to a smaller disk: Rejected, and no disk changes", needs: withDisks,
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("shrunk"), Disks: "data=2048 logs=1024"})
-			_, err := f.Client.UpdateServer(ctx, created.ID, cloud.UpdateServer{Disks: "data=1024 logs=2048"})
+			_, err := f.Client.UpdateServer(ctx, created.ID, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 1024}, cloud.SetDisk{Name: "logs", SizeMiB: 2048}})
 			wantKind(t, "UpdateServer", err, cloud.Rejected, false)
 			wantDisks(ctx, t, f, created.ID, "data=2048 logs=1024")
 		}},

@@ -44,7 +44,7 @@ func createError(ctx context.Context, t *testing.T, f Fixture, req cloud.CreateS
 }
 
 // mustUpdate changes a server and returns it as it is then.
-func mustUpdate(ctx context.Context, t *testing.T, f Fixture, id string, req cloud.UpdateServer) cloud.Server {
+func mustUpdate(ctx context.Context, t *testing.T, f Fixture, id string, req cloud.Update) cloud.Server {
 	t.Helper()
 	result, err := f.Client.UpdateServer(ctx, id, req)
 	if err != nil {
@@ -54,7 +54,7 @@ func mustUpdate(ctx context.Context, t *testing.T, f Fixture, id string, req clo
 }
 
 // mustResize changes the size of a server, which is stopped first if the cloud demands it.
-func mustResize(ctx context.Context, t *testing.T, f Fixture, id string, req cloud.UpdateServer) cloud.Server {
+func mustResize(ctx context.Context, t *testing.T, f Fixture, id string, req cloud.Update) cloud.Server {
 	t.Helper()
 	result, err := f.Client.UpdateServer(ctx, id, req)
 	if !cloud.Is(err, cloud.NeedsStop) {
@@ -63,12 +63,12 @@ func mustResize(ctx context.Context, t *testing.T, f Fixture, id string, req clo
 		}
 		return serverOf(ctx, t, f, result)
 	}
-	stopped := mustUpdate(ctx, t, f, id, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+	stopped := mustUpdate(ctx, t, f, id, cloud.Update{cloud.SetPower{State: cloud.PowerOff}})
 	resized := mustUpdate(ctx, t, f, id, req)
 	if stopped.State != cloud.StateStopped || resized.State != cloud.StateStopped {
 		t.Errorf("a server that was stopped for a change of its size is %s, and %s after it", stopped.State, resized.State)
 	}
-	return mustUpdate(ctx, t, f, id, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
+	return mustUpdate(ctx, t, f, id, cloud.Update{cloud.SetPower{State: cloud.PowerOn}})
 }
 
 // mustDelete deletes a server, waits until it is gone, and deletes snapshots that outlive it.

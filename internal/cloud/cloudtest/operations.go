@@ -109,7 +109,7 @@ var operationCases = []testCase{
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("grown"), CPU: 1, MemoryMiB: 1 << 10})
 			f.Operating(t, true)
-			got, want := mustResize(ctx, t, f, created.ID, cloud.UpdateServer{CPU: new(4)}), created.Clone()
+			got, want := mustResize(ctx, t, f, created.ID, cloud.Update{cloud.SetCPU(4)}), created.Clone()
 			want.CPU, want.Flavor = 4, got.Flavor
 			sameServer(t, "UpdateServer", want, got)
 			mustDelete(ctx, t, f, created.ID)

@@ -41,13 +41,13 @@ var refuseCases = []testCase{
 		_, err := reverter.RevertServer(ctx, cloud.RevertServer{ServerID: nowhere, SnapshotID: nowhere})
 		return err
 	}),
-	refusesUpdate("a size", cloud.Resize, cloud.UpdateServer{CPU: new(2)}),
-	refusesUpdate("a flavor", cloud.Flavors, cloud.UpdateServer{Flavor: new("small")}),
-	refusesUpdate("a power state", cloud.Power, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}),
-	refusesUpdate("a suspend", cloud.Suspend, cloud.UpdateServer{PowerState: new(cloud.PowerSuspended)}),
-	refusesUpdate("a soft power-off", cloud.SoftPowerOff, cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}),
-	refusesUpdate("disks", cloud.WithDisks, cloud.UpdateServer{Disks: "data=1024"}),
-	refusesUpdate("labels", cloud.Labels, cloud.UpdateServer{Labels: map[string]*string{"a": nil}}),
+	refusesUpdate("a size", cloud.Resize, cloud.Update{cloud.SetCPU(2)}),
+	refusesUpdate("a flavor", cloud.Flavors, cloud.Update{cloud.SetFlavor("small")}),
+	refusesUpdate("a power state", cloud.Power, cloud.Update{cloud.SetPower{State: cloud.PowerOff}}),
+	refusesUpdate("a suspend", cloud.Suspend, cloud.Update{cloud.SetPower{State: cloud.PowerSuspended}}),
+	refusesUpdate("a soft power-off", cloud.SoftPowerOff, cloud.Update{cloud.SetPower{State: cloud.PowerOff, Soft: true}}),
+	refusesUpdate("disks", cloud.WithDisks, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 1024}}),
+	refusesUpdate("labels", cloud.Labels, cloud.Update{cloud.RemoveLabel("a")}),
 	refusesList("a label filter", cloud.Labels, cloud.ListServers{Labels: map[string]string{"a": "b"}}),
 	refusesList("a marker", cloud.Sizing, cloud.ListServers{Marker: "next"}),
 }
@@ -60,7 +60,7 @@ func refusesCreate(what string, without cloud.Capability, req cloud.CreateServer
 	})
 }
 
-func refusesUpdate(what string, without cloud.Capability, req cloud.UpdateServer) testCase {
+func refusesUpdate(what string, without cloud.Capability, req cloud.Update) testCase {
 	return refuses("a change of "+what, without, func(ctx context.Context, c cloud.Client) error {
 		_, err := c.UpdateServer(ctx, nowhere, req)
 		return err

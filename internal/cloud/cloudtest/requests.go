@@ -8,44 +8,43 @@ import (
 )
 
 // Changes returns the changes of a server of which tests record the requests, by names.
-func Changes() map[string]cloud.UpdateServer {
-	size := cloud.UpdateServer{CPU: new(4), MemoryMiB: new(8192)}
-	labels := map[string]*string{"env": new("prod"), "new": new("yes"), "owner/uid": new("u2"), "team": nil, "absent": nil}
-	hardware := size
-	hardware.Disks = "data=2048 logs=1024"
-	all := hardware
-	all.Labels, all.PowerState = labels, new(cloud.PowerOff)
-	suspended := all
-	suspended.PowerState = new(cloud.PowerSuspended)
-	flavored := cloud.UpdateServer{Flavor: new("large"), Labels: labels, PowerState: new(cloud.PowerOn)}
-	return map[string]cloud.UpdateServer{
-		"nothing":                 {},
-		"cpu":                     {CPU: new(4)},
-		"memory":                  {MemoryMiB: new(8192)},
-		"memory of part of a GiB": {MemoryMiB: new(1536)},
+func Changes() map[string]cloud.Update {
+	size := cloud.Update{cloud.SetCPU(4), cloud.SetMemory(8192)}
+	disks := cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 2048}, cloud.SetDisk{Name: "logs", SizeMiB: 1024}}
+	labels := cloud.Update{
+		cloud.SetLabel{Key: "env", Value: "prod"}, cloud.SetLabel{Key: "new", Value: "yes"}, cloud.SetLabel{Key: "owner/uid", Value: "u2"},
+		cloud.RemoveLabel("team"), cloud.RemoveLabel("absent"),
+	}
+	on, off, suspended := cloud.SetPower{State: cloud.PowerOn}, cloud.SetPower{State: cloud.PowerOff}, cloud.SetPower{State: cloud.PowerSuspended}
+	hardware := slices.Concat(size, disks)
+	return map[string]cloud.Update{
+		"nothing":                 nil,
+		"cpu":                     {cloud.SetCPU(4)},
+		"memory":                  {cloud.SetMemory(8192)},
+		"memory of part of a GiB": {cloud.SetMemory(1536)},
 		"cpu and memory":          size,
-		"flavor":                  {Flavor: new("large")},
-		"flavor that is gone":     {Flavor: new("gone")},
-		"flavor, labels and on":   flavored,
-		"disk":                    {Disks: "data=2048"},
-		"two disks":               {Disks: "data=2048 logs=1024"},
-		"smaller disk":            {Disks: "data=512"},
+		"flavor":                  {cloud.SetFlavor("large")},
+		"flavor that is gone":     {cloud.SetFlavor("gone")},
+		"flavor, labels and on":   slices.Concat(cloud.Update{cloud.SetFlavor("large"), on}, labels),
+		"disk":                    {cloud.SetDisk{Name: "data", SizeMiB: 2048}},
+		"two disks":               disks,
+		"smaller disk":            {cloud.SetDisk{Name: "data", SizeMiB: 512}},
 		"size and disks":          hardware,
-		"label set":               {Labels: map[string]*string{"new": new("yes")}},
-		"label changed":           {Labels: map[string]*string{"env": new("prod")}},
-		"label removed":           {Labels: map[string]*string{"team": nil}},
-		"labels":                  {Labels: labels},
-		"labels and cpu":          {Labels: labels, CPU: new(4)},
-		"on":                      {PowerState: new(cloud.PowerOn)},
-		"off":                     {PowerState: new(cloud.PowerOff)},
-		"off by the guest":        {PowerState: new(cloud.PowerOff), Soft: true},
-		"suspended":               {PowerState: new(cloud.PowerSuspended)},
-		"size and on":             {CPU: new(4), MemoryMiB: new(8192), PowerState: new(cloud.PowerOn)},
-		"size and off":            {CPU: new(4), MemoryMiB: new(8192), PowerState: new(cloud.PowerOff)},
-		"size and suspended":      {CPU: new(4), MemoryMiB: new(8192), PowerState: new(cloud.PowerSuspended)},
-		"labels and off":          {Labels: labels, PowerState: new(cloud.PowerOff)},
-		"all and off":             all,
-		"all and suspended":       suspended,
+		"label set":               {cloud.SetLabel{Key: "new", Value: "yes"}},
+		"label changed":           {cloud.SetLabel{Key: "env", Value: "prod"}},
+		"label removed":           {cloud.RemoveLabel("team")},
+		"labels":                  labels,
+		"labels and cpu":          slices.Concat(labels, cloud.Update{cloud.SetCPU(4)}),
+		"on":                      {on},
+		"off":                     {off},
+		"off by the guest":        {cloud.SetPower{State: cloud.PowerOff, Soft: true}},
+		"suspended":               {suspended},
+		"size and on":             slices.Concat(size, cloud.Update{on}),
+		"size and off":            slices.Concat(size, cloud.Update{off}),
+		"size and suspended":      slices.Concat(size, cloud.Update{suspended}),
+		"labels and off":          slices.Concat(labels, cloud.Update{off}),
+		"all and off":             slices.Concat(hardware, labels, cloud.Update{off}),
+		"all and suspended":       slices.Concat(hardware, labels, cloud.Update{suspended}),
 	}
 }
 

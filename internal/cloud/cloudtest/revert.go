@@ -13,7 +13,7 @@ var revertCases = []testCase{
 	{name: "a revert: the server has the size of the snapshot, and the snapshots stay", needs: append([]cloud.Capability{cloud.Resize, cloud.Sizing}, withRevert...),
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			c, server, snapshot := mustFreeze(ctx, t, f)
-			server = mustResize(ctx, t, f, server.ID, cloud.UpdateServer{CPU: new(4)})
+			server = mustResize(ctx, t, f, server.ID, cloud.Update{cloud.SetCPU(4)})
 			req := cloud.RevertServer{ServerID: server.ID, SnapshotID: snapshot.ID, IdempotencyKey: name("key")}
 			if got := mustRevert(ctx, t, f, c, req); got.ID != server.ID || !f.NoRestore && got.CPU != 1 {
 				t.Errorf("the server after the revert: %+v, want %s with 1 core", got, server.ID)
@@ -25,7 +25,7 @@ var revertCases = []testCase{
 			c, server, snapshot := mustFreeze(ctx, t, f)
 			req := cloud.RevertServer{ServerID: server.ID, SnapshotID: snapshot.ID, IdempotencyKey: name("key")}
 			mustRevert(ctx, t, f, c, req)
-			mustResize(ctx, t, f, server.ID, cloud.UpdateServer{CPU: new(4)})
+			mustResize(ctx, t, f, server.ID, cloud.Update{cloud.SetCPU(4)})
 			req.Again = true
 			if _, err := c.RevertServer(ctx, req); err != nil {
 				wantKind(t, "RevertServer again", err, cloud.Unsupported, false)

@@ -49,7 +49,7 @@ var watchCases = []testCase{
 		created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("watched")})
 		w.until(ctx, t, "the new server", func(s map[string]cloud.Server) bool { return s[created.ID].Name == created.Name })
 		if f.Has.Has(cloud.Power) {
-			mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+			mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPower{State: cloud.PowerOff}})
 			w.until(ctx, t, "the stopped server", func(s map[string]cloud.Server) bool { return s[created.ID].State == cloud.StateStopped })
 		}
 		mustDelete(ctx, t, f, created.ID)

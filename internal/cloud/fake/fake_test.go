@@ -165,7 +165,7 @@ func TestIgnoreAcceptsChangesWithoutEffect(t *testing.T) {
 		c.Ignore(verb)
 	}
 	before := c.Servers()
-	_, updated := c.UpdateServer(t.Context(), id, cloud.UpdateServer{CPU: new(8)})
+	_, updated := c.UpdateServer(t.Context(), id, cloud.Update{cloud.SetCPU(8)})
 	result, deleted := c.DeleteServer(t.Context(), id)
 	_, gateway := c.UpdateNetwork(t.Context(), network.ID, "10.0.0.2")
 	if err := errors.Join(updated, deleted, gateway, c.DeleteNetwork(t.Context(), network.ID)); err != nil || result.Gone() {
@@ -188,7 +188,7 @@ func TestSlowCloudBuildsAndDeletesUntilFinish(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "states", []cloud.State{cloud.StateBuilding, cloud.StateBuilding}, states(c))
-	_, err = c.UpdateServer(t.Context(), on, cloud.UpdateServer{CPU: new(8)})
+	_, err = c.UpdateServer(t.Context(), on, cloud.Update{cloud.SetCPU(8)})
 	if !cloud.Is(err, cloud.Busy) {
 		t.Errorf("UpdateServer of a server that is BUILDING: %v, want Busy", err)
 	}
@@ -295,7 +295,7 @@ func TestConcurrentUse(t *testing.T) {
 			id := string(rune('a' + i))
 			c.AddServers(cloud.Server{ID: id, Name: id})
 			c.ModifyServer(id, func(s *cloud.Server) { s.CPU++ })
-			if _, err := c.UpdateServer(t.Context(), id, cloud.UpdateServer{Labels: map[string]*string{"k": &id}}); err != nil {
+			if _, err := c.UpdateServer(t.Context(), id, cloud.Update{cloud.SetLabel{Key: "k", Value: id}}); err != nil {
 				t.Errorf("UpdateServer: %v", err)
 			}
 			if _, err := c.ListServers(t.Context(), cloud.ListServers{}); err != nil {

@@ -111,7 +111,7 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 	if err := c.checkAttachments(op, req); err != nil {
 		return cloud.Server{}, err
 	}
-	if err := checkDisks(op, "", req.Disks); err != nil {
+	if err := checkDisks(op, req.Disks); err != nil {
 		return cloud.Server{}, err
 	}
 	if err := checkFlavor(op, req.Flavor); err != nil {
@@ -153,48 +153,37 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 }
 
 // UpdateServer changes the server of this id in place.
-func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
+func (c *Cloud) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
 	op := "update server " + quote(id)
 	if err := checkID(op, id); err != nil {
 		return cloud.Result{}, err
 	}
-	if req.Empty() {
+	if len(update) == 0 {
 		return cloud.Result{}, failure(op, cloud.Rejected, "nothing to change was given")
 	}
-	var needs needs
-	needs.when(req.CPU != nil || req.MemoryMiB != nil || req.Flavor != nil, cloud.Resize)
-	needs.when(req.Flavor != nil, cloud.Flavors)
-	needs.when(req.PowerState != nil, cloud.Power)
-	needs.when(req.Suspends(), cloud.Suspend)
-	needs.when(req.ShutsDown(), cloud.SoftPowerOff)
-	needs.when(len(req.Labels) > 0, cloud.Labels)
-	needs.when(req.Disks != "", cloud.WithDisks)
-	return do(ctx, c, call{verb: UpdateServer, object: id, op: op, needs: needs}, func() (cloud.Result, error) {
+	return do(ctx, c, call{verb: UpdateServer, object: id, op: op, needs: update.Needs()}, func() (cloud.Result, error) {
 		s, err := c.server(op, id)
 		if err == nil {
-			err = c.refusal(op, s, req)
+			err = c.refusal(op, s, update)
 		}
-		switch {
+		switch power, _ := update.Power(); {
 		case err != nil:
 			return cloud.Result{}, err
-		case req.ShutsDown() && c.guests == GuestsIgnore:
-			req.PowerState = nil
+		case power.ShutsDown() && c.guests == GuestsIgnore:
+			update = update.Without(cloud.PowerPart)
 		case c.keepsSize:
-			req.CPU, req.MemoryMiB, req.Flavor = nil, nil, nil
+			update = update.Without(cloud.SizePart)
 		}
 		switch {
 		case c.operating:
 			return c.later(operation{serverID: id, effect: func() (string, error) {
 				if s, ok := c.servers.get(id); ok {
-					s = updated(s.Clone(), req)
-					s.UpdatedAt = c.clock()
-					c.servers.put(id, s)
+					c.servers.put(id, c.updated(s, update))
 				}
 				return id, nil
 			}}), nil
 		case !c.faults.ignored[UpdateServer]:
-			s = updated(s.Clone(), req)
-			s.UpdatedAt = c.clock()
+			s = c.updated(s, update)
 			c.servers.put(id, s)
 		}
 		return cloud.Result{Server: c.reported(s)}, nil
@@ -202,58 +191,42 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 }
 
 // refusal returns why the cloud refuses a change of a server, nil if it does not.
-func (c *Cloud) refusal(op string, s cloud.Server, req cloud.UpdateServer) error {
-	running := s.State == cloud.StateActive
-	resizes := req.CPU != nil || req.MemoryMiB != nil || req.Flavor != nil || req.Disks != ""
-	powersOff := req.PowerState != nil && *req.PowerState == cloud.PowerOff
+func (c *Cloud) refusal(op string, s cloud.Server, update cloud.Update) error {
+	running, resizes := s.State == cloud.StateActive, update.Resizes()
+	power, _ := update.Power()
 	switch {
 	case s.State.Transitional(),
-		s.State == cloud.StateSuspended && (resizes || powersOff),
-		s.State == cloud.StateStopped && req.Suspends():
+		s.State == cloud.StateSuspended && (resizes || power.State == cloud.PowerOff),
+		s.State == cloud.StateStopped && power.State == cloud.PowerSuspended:
 		return failure(op, cloud.Busy, "the server is %s", s.State)
 	case c.needsStop && running && resizes:
 		return failure(op, cloud.NeedsStop, "the size of a running server cannot be changed")
-	case req.ShutsDown() && running && c.guests == GuestsUnavailable:
+	case power.ShutsDown() && running && c.guests == GuestsUnavailable:
 		return failure(op, cloud.GuestUnavailable, "no agent runs in the guest")
 	}
-	if req.Flavor != nil {
-		if err := checkFlavor(op, *req.Flavor); err != nil {
+	for _, change := range update {
+		var err error
+		switch change := change.(type) {
+		case cloud.SetFlavor:
+			err = checkFlavor(op, string(change))
+		case cloud.SetDisk:
+			err = checkDisk(op, s.Disks, cloud.Disk(change))
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return checkDisks(op, s.Disks, req.Disks)
+	return nil
 }
 
-// states are the states of servers with a power state.
-var states = map[cloud.PowerState]cloud.State{
-	cloud.PowerOn: cloud.StateActive, cloud.PowerOff: cloud.StateStopped, cloud.PowerSuspended: cloud.StateSuspended,
-}
-
-// updated returns the server with the change made.
-func updated(s cloud.Server, req cloud.UpdateServer) cloud.Server {
-	if req.CPU != nil {
-		s.CPU = *req.CPU
+// updated returns the server with the changes made.
+func (c *Cloud) updated(s cloud.Server, update cloud.Update) cloud.Server {
+	s = s.Clone()
+	update.Apply(&s)
+	for _, flavor := range cloud.Changes[cloud.SetFlavor](update) {
+		s = withFlavor(s, string(flavor))
 	}
-	if req.MemoryMiB != nil {
-		s.MemoryMiB = *req.MemoryMiB
-	}
-	if req.Flavor != nil {
-		s = withFlavor(s, *req.Flavor)
-	}
-	s.Disks = s.Disks.With(req.Disks)
-	if req.PowerState != nil {
-		s.State = states[*req.PowerState]
-	}
-	for key, value := range req.Labels {
-		if value == nil {
-			delete(s.Labels, key)
-			continue
-		}
-		if s.Labels == nil {
-			s.Labels = map[string]string{}
-		}
-		s.Labels[key] = *value
-	}
+	s.UpdatedAt = c.clock()
 	return s
 }
 

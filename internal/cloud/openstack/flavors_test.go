@@ -125,7 +125,7 @@ func TestResizeToAFlavorIsCompleteOnceItIsConfirmed(t *testing.T) {
 	s.on("POST compute/servers/"+someID+"/metadata", `{}`)
 	s.on("POST compute/servers/"+someID+"/action", ``, 202)
 	c := s.client()
-	result, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{Flavor: new("large")})
+	result, err := c.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetFlavor("large")})
 	if err != nil || result.Operation == "" {
 		t.Fatalf("UpdateServer = %+v, %v; want an operation", result, err)
 	}

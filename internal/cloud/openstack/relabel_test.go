@@ -72,21 +72,20 @@ func tagged(tags map[string]string) map[string]string {
 
 // changeOfTags returns the change that gives a server the tags of want, of its labels only
 // those that its record names, as the operator computes it.
-func changeOfTags(labels, want map[string]string) map[string]*string {
+func changeOfTags(labels, want map[string]string) (update cloud.Update) {
 	goal := tagged(want)
-	change := map[string]*string{}
 	for key, value := range goal {
 		if labels[key] != value {
-			change[key] = &value
+			update = append(update, cloud.SetLabel{Key: key, Value: value})
 		}
 	}
 	for _, key := range append(strings.Split(labels[record], ","), record) {
 		_, wanted := goal[key]
 		if _, has := labels[key]; has && !wanted {
-			change[key] = nil
+			update = append(update, cloud.RemoveLabel(key))
 		}
 	}
-	return change
+	return update
 }
 
 // A change of tags takes several calls. Whichever of them fails, the next change, which is
@@ -111,7 +110,7 @@ func TestChangeOfTagsIsCompletedAfterAnyCall(t *testing.T) {
 				s := newStub(t)
 				c, k := s.client(), s.keep(before)
 				k.refused = refused
-				_, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{Labels: changeOfTags(before, tc.want)})
+				_, err := c.UpdateServer(t.Context(), someID, changeOfTags(before, tc.want))
 				if refused == 0 {
 					if err != nil || k.calls != tc.calls {
 						t.Errorf("UpdateServer: %v after %d calls, want success after %d", err, k.calls, tc.calls)
@@ -120,7 +119,7 @@ func TestChangeOfTagsIsCompletedAfterAnyCall(t *testing.T) {
 					t.Errorf("call %d is refused: %v, want Busy", refused, err)
 				}
 				if rest := changeOfTags(labelsOf(k.metadata), tc.want); len(rest) > 0 {
-					if _, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{Labels: rest}); err != nil {
+					if _, err := c.UpdateServer(t.Context(), someID, rest); err != nil {
 						t.Errorf("call %d was refused: the next change: %v", refused, err)
 					}
 				}
@@ -136,8 +135,11 @@ func TestLabelsOfTheOperatorAreRemovedLast(t *testing.T) {
 	s := newStub(t)
 	const cluster = "samplecontroller.k8s.io/cluster"
 	c, k := s.client(), s.keep(map[string]string{"zone": "a", record: "zone", mark: "u-1", cluster: "c-1", "theirs": "x"})
-	change := map[string]*string{mark: nil, cluster: nil, record: nil, "zone": nil, "absent": nil, "new": new("1")}
-	_, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{Labels: change})
+	change := cloud.Update{
+		cloud.RemoveLabel(mark), cloud.RemoveLabel(cluster), cloud.RemoveLabel(record), cloud.RemoveLabel("zone"), cloud.RemoveLabel("absent"),
+		cloud.SetLabel{Key: "new", Value: "1"},
+	}
+	_, err := c.UpdateServer(t.Context(), someID, change)
 	if err != nil {
 		t.Fatalf("UpdateServer: %v", err)
 	}
@@ -157,7 +159,7 @@ func TestNothingIsRemovedIfALabelDoesNotFit(t *testing.T) {
 	s := newStub(t)
 	c := s.client()
 	s.keep(map[string]string{"zone": "a"})
-	_, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{Labels: map[string]*string{"zone": nil, "k": new("\xff")}})
+	_, err := c.UpdateServer(t.Context(), someID, cloud.Update{cloud.RemoveLabel("zone"), cloud.SetLabel{Key: "k", Value: "\xff"}})
 	if !cloud.Is(err, cloud.Rejected) {
 		t.Errorf("UpdateServer: %v, want Rejected", err)
 	}

@@ -11,60 +11,90 @@ import (
 
 // UpdateServer changes labels at once. A change of the size or of the power state is an
 // operation; of both, it is that of the size, and the power state stays as it is.
-func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
+func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
 	op := "update server " + quote(id)
-	if id != "" && req.Empty() {
+	if id != "" && len(update) == 0 {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "nothing to change was given")
 	}
-	switch {
-	case req.ShutsDown():
-		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks softPowerOff")
-	case req.Disks != "":
-		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks disks")
+	wanted, refused := wantedBy(op, update)
+	if refused != nil {
+		return cloud.Result{}, refused
 	}
 	ctx, end, err := c.beginAbout(ctx, op, id)
 	if err != nil {
 		return cloud.Result{}, err
 	}
 	defer end()
-	result, err := c.update(ctx, op, id, req)
+	result, err := c.update(ctx, op, id, wanted)
 	if err != nil {
 		return cloud.Result{}, c.confirm(ctx, op, id, err)
 	}
 	return result, nil
 }
 
-func (c *Client) update(ctx context.Context, op, id string, req cloud.UpdateServer) (cloud.Result, *cloud.Error) {
+// wanted is what an update is to change, in the terms of the service.
+type wanted struct {
+	flavor string
+	size   size
+	power  cloud.PowerState
+	// labels are set to their values; a nil value removes one.
+	labels map[string]*string
+}
+
+// wantedBy returns what an update is to change. It refuses changes that this client cannot make.
+func wantedBy(op string, update cloud.Update) (wanted, *cloud.Error) {
+	w := wanted{labels: map[string]*string{}}
+	for _, change := range update {
+		switch change := change.(type) {
+		case cloud.SetFlavor:
+			w.flavor = string(change)
+		case cloud.SetCPU:
+			w.size.cpu = int(change)
+		case cloud.SetMemory:
+			w.size.mib = int(change)
+		case cloud.SetLabel:
+			w.labels[change.Key] = &change.Value
+		case cloud.RemoveLabel:
+			w.labels[string(change)] = nil
+		case cloud.SetPower:
+			if change.ShutsDown() {
+				return wanted{}, refuse(op, cloud.Unsupported, "this cloud lacks softPowerOff")
+			}
+			w.power = change.State
+		case cloud.SetDisk:
+			return wanted{}, refuse(op, cloud.Unsupported, "this cloud lacks disks")
+		default:
+			return wanted{}, refuse(op, cloud.Unsupported, "this client cannot change %s", change)
+		}
+	}
+	return w, nil
+}
+
+func (c *Client) update(ctx context.Context, op, id string, w wanted) (cloud.Result, *cloud.Error) {
 	var current *server
-	if len(req.Labels) > 0 || req.CPU != nil || req.MemoryMiB != nil || req.Flavor != nil {
+	resizes := w.flavor != "" || w.size != size{}
+	if len(w.labels) > 0 || resizes {
 		var err *cloud.Error
 		if current, err = c.get(ctx, op, id); err != nil {
 			return cloud.Result{}, err
 		}
 	}
-	if len(req.Labels) > 0 {
-		if err := c.relabel(ctx, op, current, req.Labels); err != nil {
+	if len(w.labels) > 0 {
+		if err := c.relabel(ctx, op, current, w.labels); err != nil {
 			return cloud.Result{}, err
 		}
 	}
 	switch {
-	case req.CPU != nil || req.MemoryMiB != nil || req.Flavor != nil:
-		return c.resize(ctx, op, current, deref(req.Flavor), size{cpu: deref(req.CPU), mib: deref(req.MemoryMiB)})
-	case req.PowerState != nil:
-		return c.switchPower(ctx, op, id, *req.PowerState)
+	case resizes:
+		return c.resize(ctx, op, current, w.flavor, w.size)
+	case w.power != "":
+		return c.switchPower(ctx, op, id, w.power)
 	}
 	changed, err := c.get(ctx, op, id)
 	if err != nil {
 		return cloud.Result{}, err
 	}
 	return cloud.Result{Server: changed.domain()}, nil
-}
-
-func deref[T any](p *T) (value T) {
-	if p != nil {
-		value = *p
-	}
-	return value
 }
 
 // confirm asks for the server if a call about a part of it ended with a 404: compute

@@ -31,7 +31,7 @@ func changesOf(sent []string) []string {
 func TestRunningServerIsNotResized(t *testing.T) {
 	s := newStub(t)
 	s.on("GET"+aboutSome, oneServer())
-	if _, err := s.client().UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(4), MemoryMiB: new(8192)}); !cloud.Is(err, cloud.NeedsStop) {
+	if _, err := s.client().UpdateServer(t.Context(), someID, cloud.Update{cloud.SetCPU(4), cloud.SetMemory(8192)}); !cloud.Is(err, cloud.NeedsStop) {
 		t.Errorf("UpdateServer: %v, want NeedsStop", err)
 	}
 	if sent := changesOf(s.taken()); len(sent) != 0 {
@@ -45,7 +45,7 @@ func TestResizeIsAnOperationOfTwoSteps(t *testing.T) {
 	s.on("GET"+aboutSome, oneServer(`"status": "SHUTOFF"`))
 	s.on("POST"+aboutSome+"/metadata", `{"metadata": {}}`)
 	s.on("POST"+aboutSome+"/action", "", 202)
-	result, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(4), MemoryMiB: new(8192)})
+	result, err := c.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetCPU(4), cloud.SetMemory(8192)})
 	if err != nil || result.Operation != "resize."+someID {
 		t.Fatalf("UpdateServer: %+v, %v", result, err)
 	}
@@ -99,7 +99,7 @@ func TestResizeIsConfirmedByTheNextProcess(t *testing.T) {
 	if stopped, err := c.GetServer(t.Context(), someID); err != nil || stopped.State != cloud.StateStopped {
 		t.Errorf("%+v, %v, want that it is stopped", stopped, err)
 	}
-	result, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(4), MemoryMiB: new(8192)})
+	result, err := c.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetCPU(4), cloud.SetMemory(8192)})
 	if err != nil || result.Operation != "resize."+someID {
 		t.Errorf("UpdateServer: %+v, %v, want the operation", result, err)
 	}
@@ -116,7 +116,7 @@ func TestResizeOfSomebodyElseIsNotConfirmed(t *testing.T) {
 	if got, err := c.GetServer(t.Context(), someID); err != nil || got.State != cloud.StateUnknown || got.Fault != "VERIFY_RESIZE" {
 		t.Errorf("%+v, %v, want an unknown state and its status", got, err)
 	}
-	if _, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(1)}); !cloud.Is(err, cloud.Busy) {
+	if _, err := c.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetCPU(1)}); !cloud.Is(err, cloud.Busy) {
 		t.Errorf("UpdateServer: %v, want Busy", err)
 	}
 	got, err := c.GetOperation(t.Context(), "resize."+someID)
@@ -133,7 +133,7 @@ func TestResizeWithinAFlavorChangesTheRecordOnly(t *testing.T) {
 	c := s.client(func(c *Config) { c.AtLeast = true })
 	s.on("GET"+aboutSome, oneServer(large, `"metadata": {"privatecloud:size": "3x5120@large"}`))
 	s.on("POST"+aboutSome+"/metadata", `{"metadata": {}}`)
-	result, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(2)})
+	result, err := c.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetCPU(2)})
 	if err != nil || result.Operation != "" || result.Server.ID != someID {
 		t.Errorf("UpdateServer: %+v, %v, want the server", result, err)
 	}
@@ -220,11 +220,11 @@ func TestPowerThatTheServerHasAlreadyIsNoFailure(t *testing.T) {
 	c := s.client()
 	s.on("POST"+aboutSome+"/action", conflict, 409)
 	s.on("GET"+aboutSome, oneServer(`"status": "SHUTOFF"`))
-	if got, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}); err != nil || got.Server.State != cloud.StateStopped {
+	if got, err := c.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetPower{State: cloud.PowerOff}}); err != nil || got.Server.State != cloud.StateStopped {
 		t.Errorf("%+v, %v, want the stopped server", got, err)
 	}
 	s.on("GET"+aboutSome, oneServer(`"status": "BUILD"`))
-	if _, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}); !cloud.Is(err, cloud.Busy) {
+	if _, err := c.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetPower{State: cloud.PowerOff}}); !cloud.Is(err, cloud.Busy) {
 		t.Errorf("%v, want Busy", err)
 	}
 }
@@ -233,7 +233,7 @@ func TestSuspendIsAnOperation(t *testing.T) {
 	s := newStub(t)
 	c := s.client()
 	s.on("POST"+aboutSome+"/action", "", 202)
-	got, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{PowerState: new(cloud.PowerSuspended)})
+	got, err := c.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetPower{State: cloud.PowerSuspended}})
 	if err != nil || got.Operation != "suspend."+someID {
 		t.Errorf("%+v, %v, want an operation", got, err)
 	}
@@ -273,7 +273,7 @@ func TestPowerOnResumesAServerThatIsSuspended(t *testing.T) {
 				w.WriteHeader(http.StatusConflict)
 				_, _ = io.WriteString(w, conflict)
 			})
-			got, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
+			got, err := c.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetPower{State: cloud.PowerOn}})
 			if got.Operation != tc.operation || cloud.KindOf(err) != tc.kind {
 				t.Errorf("%+v, %v, want the operation %q or %q", got, err, tc.operation, tc.kind)
 			}
@@ -292,9 +292,7 @@ func TestNotFoundOfAPartIsConfirmed(t *testing.T) {
 	s.on("POST"+aboutSome+"/action", novaNotFound, 404)
 	s.on("DELETE"+aboutSome+"/metadata/k", `{"itemNotFound": {"message": "Metadata item was not found"}}`, 404)
 	s.on("GET"+aboutSome, oneServer(`"status": "BUILD"`, `"metadata": {"k": "v"}`))
-	changes := map[string]cloud.UpdateServer{
-		"an action": {PowerState: new(cloud.PowerOff)}, "a label": {Labels: map[string]*string{"k": nil}},
-	}
+	changes := map[string]cloud.Update{"an action": {cloud.SetPower{State: cloud.PowerOff}}, "a label": {cloud.RemoveLabel("k")}}
 	for name, change := range changes {
 		if _, err := c.UpdateServer(t.Context(), someID, change); !cloud.Is(err, cloud.Busy) {
 			t.Errorf("%s of a server that exists: %v, want Busy", name, err)

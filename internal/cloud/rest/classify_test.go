@@ -25,7 +25,7 @@ var verbs = map[string]func(context.Context, *Client) error{
 		return err
 	},
 	"update": func(ctx context.Context, c *Client) error {
-		_, err := c.UpdateServer(ctx, "i-1", cloud.UpdateServer{CPU: new(2)})
+		_, err := c.UpdateServer(ctx, "i-1", cloud.Update{cloud.SetCPU(2)})
 		return err
 	},
 	"delete":       func(ctx context.Context, c *Client) error { _, err := c.DeleteServer(ctx, "i-1"); return err },

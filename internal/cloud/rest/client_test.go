@@ -45,9 +45,7 @@ func TestRequestsAsSent(t *testing.T) {
 		Name: "web", CPU: 2, MemoryMiB: 4096, Template: "small", Folder: "f", NetworkID: "n", PowerState: cloud.PowerOff,
 		Labels: map[string]string{"a": "<b>"}, IdempotencyKey: "k",
 	})
-	_, e2 := c.UpdateServer(ctx, "i-1", cloud.UpdateServer{
-		CPU: new(1), MemoryMiB: new(2048), PowerState: new(cloud.PowerOn), Labels: map[string]*string{"a": nil},
-	})
+	_, e2 := c.UpdateServer(ctx, "i-1", cloud.Update{cloud.SetCPU(1), cloud.SetMemory(2048), cloud.SetPower{State: cloud.PowerOn}, cloud.RemoveLabel("a")})
 	_, e3 := c.ListServers(ctx, cloud.ListServers{Limit: 10, Marker: "a+b/", Labels: map[string]string{"b": "2", "a": "1=1"}})
 	_, e4 := c.ServerStatus(ctx, "i-1")
 	_, e5 := c.DeleteServer(ctx, "i-1")

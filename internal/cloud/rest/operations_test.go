@@ -57,7 +57,7 @@ func TestAcceptedChangeHasOperation(t *testing.T) {
 			for call, do := range map[string]func() (cloud.Result, error){
 				"create": func() (cloud.Result, error) { return c.CreateServer(t.Context(), cloud.CreateServer{Name: "web"}) },
 				"update": func() (cloud.Result, error) {
-					return c.UpdateServer(t.Context(), "i-1", cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+					return c.UpdateServer(t.Context(), "i-1", cloud.Update{cloud.SetPower{State: cloud.PowerOff}})
 				},
 			} {
 				if call == "update" && test.reply.status == 201 {
@@ -204,7 +204,7 @@ func TestSizesThatAreNoWholeGiB(t *testing.T) {
 	}
 	_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", MemoryMiB: 512})
 	wantOutcome(t, err, outcome{Kind: cloud.Rejected})
-	_, err = c.UpdateServer(t.Context(), "i-1", cloud.UpdateServer{MemoryMiB: new(1536)})
+	_, err = c.UpdateServer(t.Context(), "i-1", cloud.Update{cloud.SetMemory(1536)})
 	wantOutcome(t, err, outcome{Kind: cloud.Rejected})
 	if n := answers.count(); n != 1 {
 		t.Errorf("%d requests, want only the first", n)

@@ -8,34 +8,23 @@ import (
 )
 
 // UpdateServer changes a server in place. It is never sent twice.
-func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
+func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
 	call, err := serverCall(http.MethodPatch, id, "update server ")
 	if err != nil {
 		return cloud.Result{}, err
 	}
-	needs := updateNeeds(req)
-	if len(needs) == 0 {
+	if len(update) == 0 {
 		return cloud.Result{}, refuse(call.op, cloud.Rejected, "nothing to change was given")
 	}
 	has, err := c.capabilitiesFor(ctx, call.op)
 	if err != nil {
 		return cloud.Result{}, err
 	}
-	if err := require(call.op, has, needs...); err != nil {
+	if err := require(call.op, has, update.Needs()...); err != nil {
 		return cloud.Result{}, err
 	}
-	wire := wireUpdate{CPU: req.CPU, PowerState: (*string)(req.PowerState), Labels: req.Labels}
-	if req.ShutsDown() {
-		wire.PowerOffMode = "Soft"
-	}
-	if req.MemoryMiB != nil {
-		memory, err := gib(call.op, *req.MemoryMiB)
-		if err != nil {
-			return cloud.Result{}, err
-		}
-		wire.Memory = &memory
-	}
-	if wire.Disks, err = wireDisks(call.op, req.Disks); err != nil {
+	wire, err := encodeUpdate(call.op, update)
+	if err != nil {
 		return cloud.Result{}, err
 	}
 	call.body = encode(wire)
@@ -53,30 +42,41 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	return result, nil
 }
 
-func updateNeeds(req cloud.UpdateServer) []cloud.Capability {
-	var needs []cloud.Capability
-	if req.Flavor != nil {
-		needs = append(needs, cloud.Flavors)
+func encodeUpdate(op string, update cloud.Update) (wire wireUpdate, err *cloud.Error) {
+	label := func(key string, value *string) {
+		if wire.Labels == nil {
+			wire.Labels = map[string]*string{}
+		}
+		wire.Labels[key] = value
 	}
-	if req.CPU != nil || req.MemoryMiB != nil {
-		needs = append(needs, cloud.Resize)
+	for _, change := range update {
+		switch change := change.(type) {
+		case cloud.SetCPU:
+			wire.CPU = (*int)(&change)
+		case cloud.SetMemory:
+			wire.Memory = new(0)
+			*wire.Memory, err = gib(op, int(change))
+		case cloud.SetDisk:
+			disk := wireDisk{Name: change.Name}
+			disk.Size, err = gib(op, change.SizeMiB)
+			wire.Disks = append(wire.Disks, disk)
+		case cloud.SetLabel:
+			label(change.Key, &change.Value)
+		case cloud.RemoveLabel:
+			label(string(change), nil)
+		case cloud.SetPower:
+			wire.PowerState = (*string)(&change.State)
+			if change.ShutsDown() {
+				wire.PowerOffMode = "Soft"
+			}
+		default:
+			err = refuse(op, cloud.Unsupported, "this client cannot change %s", change)
+		}
+		if err != nil {
+			return wireUpdate{}, err
+		}
 	}
-	if req.PowerState != nil {
-		needs = append(needs, cloud.Power)
-	}
-	if req.Suspends() {
-		needs = append(needs, cloud.Suspend)
-	}
-	if req.ShutsDown() {
-		needs = append(needs, cloud.SoftPowerOff)
-	}
-	if req.Disks != "" {
-		needs = append(needs, cloud.WithDisks)
-	}
-	if len(req.Labels) > 0 {
-		needs = append(needs, cloud.Labels)
-	}
-	return needs
+	return wire, nil
 }
 
 // DeleteServer deletes the server of this id. A 202 says that the deletion has begun.

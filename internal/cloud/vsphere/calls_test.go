@@ -371,7 +371,7 @@ func TestVMIsGoneOnlyAfterItsOwnDeletion(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
 	made := create(t, c, cloud.CreateServer{Name: "web"})
-	result, err := c.UpdateServer(t.Context(), made.ID, cloud.UpdateServer{CPU: new(4)})
+	result, err := c.UpdateServer(t.Context(), made.ID, cloud.Update{cloud.SetCPU(4)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +398,7 @@ func TestTaskOfAnotherChangeProvesNoDeletion(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
 	web, other := create(t, c, cloud.CreateServer{Name: "web"}), create(t, c, cloud.CreateServer{Name: "other"})
-	changed, err := c.UpdateServer(t.Context(), web.ID, cloud.UpdateServer{CPU: new(4)})
+	changed, err := c.UpdateServer(t.Context(), web.ID, cloud.Update{cloud.SetCPU(4)})
 	if err != nil {
 		t.Fatal(err)
 	}

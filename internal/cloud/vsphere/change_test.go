@@ -90,7 +90,7 @@ func TestVMWithoutMarkIsNotDeleted(t *testing.T) {
 	v.Change(v.VM("by-hand").Self, types.PropertyChange{Name: "config.extraConfig", Val: []types.BaseOptionValue(nil)})
 	_, err := c.DeleteServer(t.Context(), created.ID)
 	wantError(t, err, cloud.Conflict, "does not carry the operator's mark")
-	result, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{Labels: map[string]*string{"owner": new("me")}})
+	result, err := c.UpdateServer(t.Context(), created.ID, cloud.Update{cloud.SetLabel{Key: "owner", Value: "me"}})
 	if err != nil {
 		t.Fatalf("UpdateServer: %v", err)
 	}
@@ -145,7 +145,7 @@ func TestRefusalsOfChanges(t *testing.T) {
 			}
 			return 0, ""
 		})
-		_, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{CPU: new(8)})
+		_, err := c.UpdateServer(t.Context(), created.ID, cloud.Update{cloud.SetCPU(8)})
 		restore()
 		wantError(t, err, want, "update server")
 		if cloud.Uncertain(err) || strings.Contains(err.Error(), "secret.example") {
@@ -158,7 +158,7 @@ func TestGuestThatCannotBeAskedToShutDown(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
 	created := create(t, c, cloud.CreateServer{Name: "bare"})
-	soft := cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}
+	soft := cloud.Update{cloud.SetPower{State: cloud.PowerOff, Soft: true}}
 	for fault, want := range map[string]cloud.Kind{"ToolsUnavailable": cloud.GuestUnavailable, "TaskInProgress": cloud.Busy} {
 		restore := v.Front.Answer(func(method string) (int, string) {
 			if method == "ShutdownGuest" {
@@ -193,7 +193,7 @@ func TestOddLabelsAreKeptAsTheyAre(t *testing.T) {
 	if err != nil || len(page.Servers) != 1 {
 		t.Errorf("ListServers by these labels: %+v, %v", page.Servers, err)
 	}
-	result, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{Labels: map[string]*string{"..": nil, "%2e%2e": new("%")}})
+	result, err := c.UpdateServer(t.Context(), created.ID, cloud.Update{cloud.RemoveLabel(".."), cloud.SetLabel{Key: "%2e%2e", Value: "%"}})
 	if err != nil {
 		t.Fatalf("UpdateServer: %v", err)
 	}
@@ -208,7 +208,7 @@ func TestOddLabelsAreKeptAsTheyAre(t *testing.T) {
 	}
 	_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "invalid", Labels: map[string]string{"\xff": "a"}})
 	wantError(t, err, cloud.Rejected, "not valid UTF-8")
-	_, err = c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{Labels: map[string]*string{"a": new("\xff")}})
+	_, err = c.UpdateServer(t.Context(), created.ID, cloud.Update{cloud.SetLabel{Key: "a", Value: "\xff"}})
 	wantError(t, err, cloud.Rejected, "not valid UTF-8")
 }
 
@@ -224,7 +224,7 @@ func TestChangeOfLabelsSaysWhatItWasReadFrom(t *testing.T) {
 		}
 		return body
 	})
-	if _, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{Labels: map[string]*string{"b": new("2")}}); err != nil {
+	if _, err := c.UpdateServer(t.Context(), created.ID, cloud.Update{cloud.SetLabel{Key: "b", Value: "2"}}); err != nil {
 		t.Fatalf("UpdateServer: %v", err)
 	}
 	if want := "<changeVersion>" + version + "</changeVersion>"; !strings.Contains(sent, want) {
@@ -360,7 +360,7 @@ func TestMemoryIsMultipleOfFourMiB(t *testing.T) {
 	if created.MemoryMiB != 1020 {
 		t.Errorf("%d MiB, want 1020", created.MemoryMiB)
 	}
-	_, err = c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{MemoryMiB: new(1021)})
+	_, err = c.UpdateServer(t.Context(), created.ID, cloud.Update{cloud.SetMemory(1021)})
 	wantError(t, err, cloud.Rejected, "a multiple of 4 MiB, not 1021 MiB")
 }
 

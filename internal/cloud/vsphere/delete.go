@@ -61,7 +61,7 @@ func isOff(fault types.BaseMethodFault) bool {
 
 // powerOff powers the VM off, and waits a short time for it.
 func (c *Client) powerOff(ctx context.Context, op string, at *site, vm entity) error {
-	started, err := power(ctx, at, vm, cloud.PowerOff)
+	started, err := switchPower(ctx, at, vm, cloud.PowerOff)
 	if isOff(faultOf(err)) {
 		return nil
 	}

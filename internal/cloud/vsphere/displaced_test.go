@@ -19,7 +19,7 @@ func callsOf(t *testing.T, c *vsphere.Client, id string) map[string]error {
 	t.Helper()
 	errs := map[string]error{}
 	_, errs["GetServer"] = c.GetServer(t.Context(), id)
-	_, errs["UpdateServer"] = c.UpdateServer(t.Context(), id, cloud.UpdateServer{CPU: new(2)})
+	_, errs["UpdateServer"] = c.UpdateServer(t.Context(), id, cloud.Update{cloud.SetCPU(2)})
 	_, errs["DeleteServer"] = c.DeleteServer(t.Context(), id)
 	_, errs["ListSnapshots"] = c.ListSnapshots(t.Context(), id)
 	_, errs["CreateSnapshot"] = c.CreateSnapshot(t.Context(), cloud.CreateSnapshot{ServerID: id, Name: "before"})

@@ -18,7 +18,7 @@ func TestTaskOfResizeWithoutHotAddNeedsStop(t *testing.T) {
 		"power state": &types.InvalidPowerState{RequestedState: types.VirtualMachinePowerStatePoweredOff, ExistingState: types.VirtualMachinePowerStatePoweredOn},
 	} {
 		restore := v.RefuseHotAdd(fault)
-		result, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{CPU: new(8)})
+		result, err := c.UpdateServer(t.Context(), created.ID, cloud.Update{cloud.SetCPU(8)})
 		if err != nil {
 			t.Fatalf("%s: UpdateServer: %v", name, err)
 		}

@@ -91,7 +91,7 @@ func TestVMIsInItsRuleBeforeItIsPoweredOn(t *testing.T) {
 		}},
 		"the power state is corrected": {func(t *testing.T, c *vsphere.Client, _, id string) {
 			t.Helper()
-			result, err := c.UpdateServer(t.Context(), id, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
+			result, err := c.UpdateServer(t.Context(), id, cloud.Update{cloud.SetPower{State: cloud.PowerOn}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +182,7 @@ func TestNoHostIsLeft(t *testing.T) {
 	}
 	_, err = follow(t.Context(), c, result.Operation)
 	wantError(t, err, cloud.NoHost, "no host can run the VM")
-	result, err = c.UpdateServer(t.Context(), v.VM("four").Config.InstanceUuid, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
+	result, err = c.UpdateServer(t.Context(), v.VM("four").Config.InstanceUuid, cloud.Update{cloud.SetPower{State: cloud.PowerOn}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestVMIsStartedAgainAfterDRSWasSwitchedOff(t *testing.T) {
 			c := v.client(t)
 			made := create(t, c, apart("one", test.apart))
 			set := func(state cloud.PowerState) error {
-				result, err := c.UpdateServer(t.Context(), made.ID, cloud.UpdateServer{PowerState: &state})
+				result, err := c.UpdateServer(t.Context(), made.ID, cloud.Update{cloud.SetPower{State: state}})
 				if err == nil && result.Operation != "" {
 					v.await(result.Operation)
 				}
@@ -274,7 +274,7 @@ func TestVMWithoutAntiAffinityReadsNoRules(t *testing.T) {
 	c := v.client(t)
 	made := create(t, c, cloud.CreateServer{Name: "plain", PowerState: cloud.PowerOff})
 	v.Front.ForgetCalls()
-	result, err := c.UpdateServer(t.Context(), made.ID, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
+	result, err := c.UpdateServer(t.Context(), made.ID, cloud.Update{cloud.SetPower{State: cloud.PowerOn}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestCausesOfFaultsAreLookedAt(t *testing.T) {
 			c := v.client(t)
 			made := create(t, c, cloud.CreateServer{Name: "web", PowerState: cloud.PowerOff})
 			v.FailTasks("PowerOnVM_Task", test.fault, nil)
-			result, err := c.UpdateServer(t.Context(), made.ID, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
+			result, err := c.UpdateServer(t.Context(), made.ID, cloud.Update{cloud.SetPower{State: cloud.PowerOn}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -162,7 +162,7 @@ func TestNoCallTakesAnEndedSessionForAnEmptyVCenter(t *testing.T) {
 			return nil
 		},
 		"GetOperation": func() error {
-			result, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{CPU: new(4)})
+			result, err := c.UpdateServer(t.Context(), created.ID, cloud.Update{cloud.SetCPU(4)})
 			if err != nil {
 				return err
 			}

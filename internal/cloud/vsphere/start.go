@@ -15,7 +15,7 @@ func (c *Client) start(ctx context.Context, at *site, vm entity) (types.ManagedO
 	if err := c.keepApart(ctx, at, vm); err != nil {
 		return types.ManagedObjectReference{}, err
 	}
-	return power(ctx, at, vm, cloud.PowerOn)
+	return switchPower(ctx, at, vm, cloud.PowerOn)
 }
 
 // starts remembers the tasks that start VMs after their clones, by the task of the clone. What

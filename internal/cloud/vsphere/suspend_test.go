@@ -30,13 +30,13 @@ func TestVMThatWasSuspendedByHandIsShownAndResumed(t *testing.T) {
 		t.Errorf("ListServers: %+v, want it suspended", listed)
 	}
 	for _, soft := range []bool{false, true} {
-		_, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: soft})
+		_, err := c.UpdateServer(t.Context(), created.ID, cloud.Update{cloud.SetPower{State: cloud.PowerOff, Soft: soft}})
 		wantError(t, err, cloud.Busy, "SUSPENDED")
 	}
 	if sent := v.Front.Sent("PowerOffVM_Task") + v.Front.Sent("ShutdownGuest"); sent != 0 {
 		t.Errorf("%d requests to stop it were sent, want 0: its memory would be lost", sent)
 	}
-	result, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
+	result, err := c.UpdateServer(t.Context(), created.ID, cloud.Update{cloud.SetPower{State: cloud.PowerOn}})
 	if err != nil {
 		t.Fatalf("UpdateServer: %v", err)
 	}

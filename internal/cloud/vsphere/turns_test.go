@@ -23,7 +23,7 @@ func stopped(t *testing.T, c *vsphere.Client, name string, a cloud.AntiAffinity)
 // start powers a VM on, and waits until it runs.
 func (v *vcenter) start(t *testing.T, c *vsphere.Client, id string) error {
 	t.Helper()
-	result, err := c.UpdateServer(t.Context(), id, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
+	result, err := c.UpdateServer(t.Context(), id, cloud.Update{cloud.SetPower{State: cloud.PowerOn}})
 	if err == nil {
 		_, err = follow(t.Context(), c, result.Operation)
 	}
@@ -36,7 +36,7 @@ func TestChangeOfRulesThatTakesLongIsNotOverwritten(t *testing.T) {
 	c.SetRuleHold(100 * time.Millisecond)
 	one := create(t, c, apart("one", required))
 	create(t, c, apart("two", required))
-	if _, err := c.UpdateServer(t.Context(), one.ID, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}); err != nil { // there are three hosts
+	if _, err := c.UpdateServer(t.Context(), one.ID, cloud.Update{cloud.SetPower{State: cloud.PowerOff}}); err != nil { // there are three hosts
 		t.Fatal(err)
 	}
 	three, four := stopped(t, c, "three", required), stopped(t, c, "four", required)

@@ -17,21 +17,13 @@ const memoryStepMiB = 4
 // UpdateServer changes the size, the disks and the labels, or else the power state. Of a change of
 // both, the vCenter gets the first alone: the power state still differs then, which is
 // corrected next. A VM that is suspended is not powered off, since its memory would be lost.
-func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
+func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
 	op := "update server " + quote(id)
-	if req.Empty() {
+	if len(update) == 0 {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "nothing to change was given")
 	}
-	if req.Flavor != nil {
-		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks flavors")
-	}
-	for key, value := range req.Labels {
-		if err := checkLabel(op, key, text(value)); err != nil {
-			return cloud.Result{}, err
-		}
-	}
-	if req.MemoryMiB != nil {
-		if err := checkMemory(op, *req.MemoryMiB); err != nil {
+	for _, change := range update {
+		if err := checkChange(op, change); err != nil {
 			return cloud.Result{}, err
 		}
 	}
@@ -44,30 +36,31 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	if err != nil {
 		return cloud.Result{}, err
 	}
-	spec, err := withDisks(ctx, at, vm, req.Disks, reconfiguration(vm, req))
+	spec, err := withDisks(ctx, at, vm, update, reconfiguration(vm, update))
 	if err != nil {
 		return cloud.Result{}, c.fail(ctx, op, err)
 	}
+	power, switches := update.Power()
 	var started types.ManagedObjectReference
 	switch {
 	case spec != nil:
 		started, err = reconfigure(ctx, at, vm, spec)
-	case req.PowerState == nil, hasPower(vm, *req.PowerState):
+	case !switches, hasPower(vm, power.State):
 		return c.unchanged(ctx, op, at, vm)
-	case vm.state() == cloud.StateSuspended && *req.PowerState == cloud.PowerOff, vm.state() == cloud.StateStopped && req.Suspends():
+	case vm.state() == cloud.StateSuspended && power.State == cloud.PowerOff, vm.state() == cloud.StateStopped && power.State == cloud.PowerSuspended:
 		return cloud.Result{}, refuse(op, cloud.Busy, "the VM is %s", vm.state())
-	case req.ShutsDown():
+	case power.ShutsDown():
 		if _, err := methods.ShutdownGuest(ctx, at.vim, &types.ShutdownGuest{This: vm.ref}); err != nil {
 			return cloud.Result{}, changed(c.fail(ctx, op, err), err)
 		}
 		return c.unchanged(ctx, op, at, vm)
-	case *req.PowerState == cloud.PowerOn:
+	case power.State == cloud.PowerOn:
 		started, err = c.start(ctx, at, vm)
 	default:
-		started, err = power(ctx, at, vm, *req.PowerState)
+		started, err = switchPower(ctx, at, vm, power.State)
 	}
 	if err != nil {
-		return cloud.Result{}, changed(c.fail(ctx, op, resizeFault(vm, req, err)), err)
+		return cloud.Result{}, changed(c.fail(ctx, op, resizeFault(vm, update, err)), err)
 	}
 	c.started(started)
 	return cloud.Result{Operation: operation{kind: updateOperation, task: started.Value, server: id}.String()}, nil
@@ -85,6 +78,24 @@ func (c *Client) unchanged(ctx context.Context, op string, at *site, vm entity) 
 	return cloud.Result{Server: servers[0]}, nil
 }
 
+// checkChange refuses a change that no VM of a vCenter can have.
+func checkChange(op string, change cloud.ServerChange) error {
+	switch change := change.(type) {
+	case cloud.SetMemory:
+		return checkMemory(op, int(change))
+	case cloud.SetLabel:
+		return checkLabel(op, change.Key, change.Value)
+	case cloud.RemoveLabel:
+		return checkLabel(op, string(change), "")
+	case cloud.SetCPU, cloud.SetDisk, cloud.SetPower:
+		return nil
+	case cloud.SetFlavor:
+		return refuse(op, cloud.Unsupported, "this cloud lacks flavors")
+	default:
+		return refuse(op, cloud.Unsupported, "this client cannot change %s", change)
+	}
+}
+
 // checkMemory refuses amounts that no VM of a vCenter can have, which answers them with a
 // fault that names no field.
 func checkMemory(op string, mib int) error {
@@ -97,38 +108,39 @@ func checkMemory(op string, mib int) error {
 // reconfiguration returns the change of the size and the labels, nil if there is none.
 // Its version makes the vCenter refuse it if the VM was changed since it was read:
 // labels are merged with those that were read.
-func reconfiguration(vm entity, req cloud.UpdateServer) *types.VirtualMachineConfigSpec {
-	if req.CPU == nil && req.MemoryMiB == nil && len(req.Labels) == 0 {
+func reconfiguration(vm entity, update cloud.Update) *types.VirtualMachineConfigSpec {
+	spec := &types.VirtualMachineConfigSpec{ChangeVersion: vm.text(versionPath)}
+	labels := cloud.Server{Labels: maps.Clone(vm.labels())}
+	changes := false
+	for _, change := range update {
+		switch change := change.(type) {
+		case cloud.SetCPU:
+			spec.NumCPUs = int32(change) //nolint:gosec // the spec bounds it
+		case cloud.SetMemory:
+			spec.MemoryMB = int64(change)
+		case cloud.SetLabel, cloud.RemoveLabel:
+			change.Apply(&labels)
+		default:
+			continue
+		}
+		changes = true
+	}
+	if !changes {
 		return nil
 	}
-	spec := &types.VirtualMachineConfigSpec{ChangeVersion: vm.text(versionPath)}
-	if req.CPU != nil {
-		spec.NumCPUs = int32(*req.CPU) //nolint:gosec // the spec bounds it
+	if update.Has(cloud.LabelPart) {
+		spec.ExtraConfig = []types.BaseOptionValue{&types.OptionValue{Key: labelsKey, Value: encode(labels.Labels)}}
 	}
-	if req.MemoryMiB != nil {
-		spec.MemoryMB = int64(*req.MemoryMiB)
-	}
-	if len(req.Labels) == 0 {
-		return spec
-	}
-	labels := maps.Clone(vm.labels())
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	for key, value := range req.Labels {
-		if value == nil {
-			delete(labels, key)
-		} else {
-			labels[key] = *value
-		}
-	}
-	spec.ExtraConfig = []types.BaseOptionValue{&types.OptionValue{Key: labelsKey, Value: encode(labels)}}
 	return spec
 }
 
 // withDisks returns the change with that of the disks, nil if there is none.
-func withDisks(ctx context.Context, at *site, vm entity, wanted cloud.Disks, spec *types.VirtualMachineConfigSpec) (*types.VirtualMachineConfigSpec, error) {
-	if wanted == "" {
+func withDisks(ctx context.Context, at *site, vm entity, update cloud.Update, spec *types.VirtualMachineConfigSpec) (*types.VirtualMachineConfigSpec, error) {
+	var list []cloud.Disk
+	for _, change := range cloud.Changes[cloud.SetDisk](update) {
+		list = append(list, cloud.Disk(change))
+	}
+	if len(list) == 0 {
 		return spec, nil
 	}
 	read, err := retrieve(ctx, at.vim, "VirtualMachine", []string{devicePath}, vm.ref)
@@ -138,6 +150,7 @@ func withDisks(ctx context.Context, at *site, vm entity, wanted cloud.Disks, spe
 	if len(read) != 1 || len(devicesOf(read[0])) == 0 {
 		return nil, refuse("", cloud.Unavailable, "the devices of the VM cannot be read")
 	}
+	wanted, _ := cloud.NewDisks(list)
 	changes, err := changeDisks(devicesOf(read[0]), vm.slots(), wanted)
 	if err != nil || len(changes.devices) == 0 {
 		return spec, err
@@ -147,14 +160,6 @@ func withDisks(ctx context.Context, at *site, vm entity, wanted cloud.Disks, spe
 	}
 	spec.DeviceChange, spec.ExtraConfig = changes.devices, append(spec.ExtraConfig, changes.option())
 	return spec, nil
-}
-
-// text returns the text that a pointer leads to, empty if it is nil.
-func text(to *string) string {
-	if to == nil {
-		return ""
-	}
-	return *to
 }
 
 func reconfigure(ctx context.Context, at *site, vm entity, spec *types.VirtualMachineConfigSpec) (types.ManagedObjectReference, error) {
@@ -176,8 +181,8 @@ func hasPower(vm entity, want cloud.PowerState) bool {
 	}
 }
 
-// power begins to change the power state. A VM that is suspended resumes when it is powered on.
-func power(ctx context.Context, at *site, vm entity, want cloud.PowerState) (started types.ManagedObjectReference, err error) {
+// switchPower begins to change the power state. A VM that is suspended resumes when it is powered on.
+func switchPower(ctx context.Context, at *site, vm entity, want cloud.PowerState) (started types.ManagedObjectReference, err error) {
 	switch want {
 	case cloud.PowerOn:
 		var res *types.PowerOnVM_TaskResponse
@@ -199,8 +204,8 @@ func power(ctx context.Context, at *site, vm entity, want cloud.PowerState) (sta
 }
 
 // resizeFault returns err, or NeedsStop if a running VM does not allow the new size.
-func resizeFault(vm entity, req cloud.UpdateServer, err error) error {
-	if _, wrong := faultOf(err).(*types.InvalidPowerState); wrong && (req.CPU != nil || req.MemoryMiB != nil || req.Disks != "") && vm.state() == cloud.StateActive {
+func resizeFault(vm entity, update cloud.Update, err error) error {
+	if _, wrong := faultOf(err).(*types.InvalidPowerState); wrong && update.Resizes() && vm.state() == cloud.StateActive {
 		return errNeedsStop
 	}
 	return err

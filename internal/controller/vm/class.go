@@ -14,6 +14,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -24,32 +25,6 @@ import (
 const classIndex = "class"
 
 const stepTakeClass = "TakeClass"
-
-// classTaken reports whether the status has the class that the spec names.
-func classTaken(vm *pcapi.VM) bool {
-	return vm.Status.Class != nil && vm.Status.Class.Name == vm.Spec.ClassName
-}
-
-// sizeOf returns the cores and the MiB that a VM is to have, each 0 if that is left to the
-// cloud. It is that of the class as the VM took it.
-func sizeOf(vm *pcapi.VM) (cores, mib int) {
-	switch {
-	case vm.Spec.ClassName == "":
-		return vm.Spec.CPU.Count(), vm.Spec.Memory.MiB()
-	case classTaken(vm):
-		return vm.Status.Class.Hardware.CPU.Count(), vm.Status.Class.Hardware.Memory.MiB()
-	}
-	return 0, 0
-}
-
-// flavorOf returns the name of the flavor that a VM is to have where sizes have names; empty
-// if its size decides.
-func flavorOf(vm *pcapi.VM) string {
-	if vm.Spec.ClassName == "" || !classTaken(vm) {
-		return ""
-	}
-	return vm.Status.Class.Flavor
-}
 
 // explainFlavor has the error of a flavor that does not exist say which class names it.
 func explainFlavor(vm *pcapi.VM, err error) error {
@@ -65,7 +40,7 @@ func explainFlavor(vm *pcapi.VM, err error) error {
 
 // untakenClass returns the keys of classIndex.
 func untakenClass(vm *pcapi.VM) []string {
-	if vm.Spec.ClassName == "" || classTaken(vm) {
+	if vm.Spec.ClassName == "" || field.ClassTaken(vm) {
 		return nil
 	}
 	return []string{vm.Spec.ClassName}

@@ -1,4 +1,5 @@
-// Package vm reconciles VM objects with the servers of a private cloud.
+// Package vm reconciles VM objects with the servers of a private cloud. What it knows of a
+// field of a VM is in the package field.
 //
 //	controller.go  setup
 //	watch.go       which events enqueue a VM, and with which priority
@@ -16,11 +17,10 @@
 //	network.go     the Networks that a VM waits for
 //	addresses.go   static addresses that a VM asks for
 //	plan.go        what is to be done (pure)
-//	drift.go       what differs, and what the cloud can do about it (pure)
+//	drift.go       which changes are sent first, and which are possible (pure)
 //	power.go       the steps between power states (pure)
-//	describe.go    what a plan shows of creates and changes
-//	disks.go       disks of VMs
-//	tags.go        tags of VMs
+//	disks.go       disks that others attached
+//	tags.go        tags that the cloud refused
 //	placement.go   anti-affinity of VMs
 //	readiness.go   whether the guest is ready
 //	socket.go      connections to the guest, for its readiness
@@ -33,8 +33,6 @@
 //	confirm.go     the read of a server before it is imported
 //	refusals.go    names and tags that the cloud refused lately
 //	status.go      the status (pure)
-//	interfaces.go  the network interfaces in the status (pure)
-//	image.go       the image in the status (pure)
 //	forecast.go    what is going to be done, for users (pure)
 //	forecaster.go  forecasts from what the API server has
 package vm

@@ -71,30 +71,11 @@ func TestFlavorThatDoesNotExistSaysWhichClassNamesIt(t *testing.T) {
 	}
 }
 
-func TestSizeChangeComparesFlavorsWhereBothHaveOne(t *testing.T) {
-	of := func(flavor string) *pcapi.VM {
-		return vmWith(hasClass("c1", 2, 4), func(vm *pcapi.VM) { vm.Status.Class.Flavor = flavor })
-	}
-	for name, tc := range map[string]struct {
-		vm     *pcapi.VM
-		server cloud.Server
-		want   cloud.UpdateServer
-	}{
-		"the flavor, of another size":           {of("small"), cloud.Server{Flavor: "small", CPU: 1, MemoryMiB: 1024}, cloud.UpdateServer{}},
-		"another flavor, of the class's size":   {of("small"), cloud.Server{Flavor: "large", CPU: 2, MemoryMiB: 4096}, cloud.UpdateServer{Flavor: new("small")}},
-		"a server without a flavor, other size": {of("small"), cloud.Server{CPU: 1, MemoryMiB: 4096}, cloud.UpdateServer{CPU: new(2)}},
-		"a class without a flavor, other size":  {of(""), cloud.Server{Flavor: "small", CPU: 2, MemoryMiB: 1024}, cloud.UpdateServer{MemoryMiB: new(4096)}},
-	} {
-		t.Run(name, func(t *testing.T) { equal(t, "change", tc.want, sizeChange(tc.vm, tc.server)) })
-	}
-}
-
 func TestFlavorOfASuspendedServerStays(t *testing.T) {
 	obs := &observation{}
 	obs.Resource = &cloud.Server{State: cloud.StateSuspended}
 	obs.View.Capabilities = withFlavors
 	on := cloud.PowerOn
-	got := firstChange(onRecord(), obs, cloud.UpdateServer{Flavor: new("large"), PowerState: &on})
-	equal(t, "first change", cloud.UpdateServer{PowerState: &on}, got)
-	equal(t, "what is left of it", cloud.UpdateServer{}, ofChange(cloud.UpdateServer{Flavor: new("large")}, got))
+	got := firstChange(onRecord(), obs, cloud.Update{cloud.SetFlavor("large"), cloud.SetPower{State: on}})
+	equal(t, "first change", cloud.Update{cloud.SetPower{State: on}}, got)
 }

@@ -8,6 +8,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -51,7 +52,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 		return planned(obs, pcapi.PlannedRestart), true
 	case stepRecordRestart:
 		result := pcapi.VMRestarted
-		if restartOf(vm, obs.Now) == restartMissed || powerOf(vm) == pcapi.PowerUnmanaged {
+		if restartOf(vm, obs.Now) == restartMissed || field.PowerOf(vm) == pcapi.PowerUnmanaged {
 			result = pcapi.VMRestartMissed
 		}
 		vm.Status.LastRestart = &pcapi.VMRestartStatus{RequestedTime: reconciler.StatusTime(vm.Spec.NextRestartTime.Time), Result: result}
@@ -98,30 +99,31 @@ func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChan
 	}
 	obs.Resource, obs.Owned = &server, true
 	record(vm, obs)
-	return planned(obs, pcapi.PlannedCreate, describeCreate(vm, req)...)
+	return planned(obs, pcapi.PlannedCreate, field.DescribeCreate(vm, req)...)
 }
 
-// foreseeUpdate models the change that is sent first, as the step update makes it.
+// foreseeUpdate models the update that is sent first, as the step update makes it.
 func foreseeUpdate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
-	before, change := *obs.Resource, firstChange(vm, obs, difference(vm, *obs.Resource))
-	if powersOff(change) && asksGuest(vm, obs.Capabilities()) { // which is a call of its own
-		change = cloud.UpdateServer{PowerState: change.PowerState}
+	before, update := *obs.Resource, firstChange(vm, obs, field.Difference(vm, *obs.Resource))
+	if update.PowersOff() && asksGuest(vm, obs.Capabilities()) { // which is a call of its own
+		update = update.Of(cloud.PowerPart)
 	}
+	power, switches := update.Power()
 	var changes []pcapi.PlannedChange
-	if details := describeChange(before, change); len(details) > 0 {
+	if details := field.DescribeUpdate(before, update); len(details) > 0 {
 		changes = planned(obs, pcapi.PlannedUpdate, details...)
 		switch {
-		case !resizes(change), before.State != cloud.StateActive, change.PowerState != nil:
+		case !update.Resizes(), before.State != cloud.StateActive, switches:
 		case vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed && obs.Capabilities().Has(cloud.Power):
 			changes[0].IfStopNeeded = pcapi.StopNeededRestart
 		default:
 			changes[0].IfStopNeeded = pcapi.StopNeededWait
 		}
 	}
-	if change.PowerState != nil {
-		changes = append(changes, planned(obs, powerAction(before.State, *change.PowerState))...)
+	if switches {
+		changes = append(changes, planned(obs, powerAction(before.State, power.State))...)
 	}
-	changed(obs, func(s *cloud.Server) { apply(s, change) })
+	changed(obs, update.Apply)
 	return changes
 }
 
@@ -135,38 +137,6 @@ func powerAction(from cloud.State, to cloud.PowerState) pcapi.PlannedAction {
 		return pcapi.PlannedResume
 	}
 	return pcapi.PlannedPowerOn
-}
-
-// apply makes a server what it is after a change.
-func apply(s *cloud.Server, change cloud.UpdateServer) {
-	if change.CPU != nil {
-		s.CPU = *change.CPU
-	}
-	if change.MemoryMiB != nil {
-		s.MemoryMiB = *change.MemoryMiB
-	}
-	if change.Flavor != nil {
-		s.Flavor = *change.Flavor
-	}
-	s.Disks = s.Disks.With(change.Disks)
-	for key, value := range change.Labels {
-		if value == nil {
-			delete(s.Labels, key)
-			continue
-		}
-		if s.Labels == nil {
-			s.Labels = map[string]string{}
-		}
-		s.Labels[key] = *value
-	}
-	switch deref(change.PowerState) {
-	case cloud.PowerOn:
-		s.State = cloud.StateActive
-	case cloud.PowerOff:
-		s.State = cloud.StateStopped
-	case cloud.PowerSuspended:
-		s.State = cloud.StateSuspended
-	}
 }
 
 func foreseeRevert(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {

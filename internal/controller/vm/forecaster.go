@@ -4,16 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -93,8 +92,7 @@ func (k *kind) observeOthers(ctx context.Context, vm *pcapi.VM, obs *observation
 
 // shown returns the server that the status of a VM shows.
 func (k *kind) shown(vm *pcapi.VM) cloud.Server {
-	server := cloud.Server{ID: vm.Status.VMID, Name: cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName), Labels: k.ownerLabels(vm), Zone: vm.Status.Zone, State: cloud.StateUnknown}
-	maps.Copy(server.Labels, tagLabels(vm))
+	server := cloud.Server{ID: vm.Status.VMID, Name: cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName), Labels: k.ownerLabels(vm), State: cloud.StateUnknown}
 	for _, state := range []cloud.State{cloud.StateActive, cloud.StateStopped, cloud.StateSuspended, cloud.StateBuilding, cloud.StateDeleting} {
 		if stateOf(cloud.Server{State: state}) == vm.Status.State {
 			server.State = state
@@ -103,21 +101,6 @@ func (k *kind) shown(vm *pcapi.VM) cloud.Server {
 	if vm.Status.State == pcapi.VMStateDeleting { // requested, perhaps not yet in the cloud
 		server.State = cloud.StateActive
 	}
-	if hardware := vm.Status.Hardware; hardware != nil {
-		server.CPU = int(hardware.CPU)
-		if hardware.Memory != nil {
-			server.MemoryMiB = int(hardware.Memory.Value() >> 20)
-		}
-	}
-	if vm.Status.Class != nil {
-		server.Flavor = vm.Status.Class.Flavor
-	}
-	var disks []cloud.Disk
-	for _, disk := range vm.Status.Disks {
-		if size, err := resource.ParseQuantity(disk.Size); err == nil && !disk.Lost {
-			disks = append(disks, cloud.Disk{Name: disk.Name, SizeMiB: int(size.Value() >> 20)})
-		}
-	}
-	server.Disks, _ = cloud.NewDisks(disks)
+	field.Shown(vm, &server)
 	return server
 }

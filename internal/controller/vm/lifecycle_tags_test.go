@@ -203,15 +203,3 @@ func TestTagsThatTheCloudIgnoresAreSentAgainWithBackOff(t *testing.T) {
 	h.wantCalls("update s1")
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
-
-func TestDigestOfLabelsIsThatOfTheChange(t *testing.T) {
-	digests := map[uint64]bool{}
-	for _, change := range []map[string]*string{
-		{"a": new("1"), "b": nil}, {"b": nil, "a": new("1")}, {"a": new("1")}, {"a": nil, "b": nil}, {"a": new("1"), "b": new("")}, {"a": new(""), "b": new("1")},
-	} {
-		for range 10 { // maps have no order
-			digests[labelsDigest(change)] = true
-		}
-	}
-	equal(t, "digests", 5, len(digests))
-}

@@ -78,16 +78,6 @@ func networkField(i pcapi.VMInterface) string {
 	return fmt.Sprintf("spec.network.interfaces[%s].networkRef", i.Name)
 }
 
-// attach sets the network interfaces of a create. A single one without a static address is a
-// NetworkID, which each cloud with networks has.
-func attach(req *cloud.CreateServer, interfaces []cloud.Attachment) {
-	if len(interfaces) == 1 && len(interfaces[0].Addresses) == 0 {
-		req.NetworkID = interfaces[0].NetworkID
-		return
-	}
-	req.Interfaces = interfaces
-}
-
 // networkChanges enqueues the VMs without a server when a Network that they
 // refer to becomes able to take them, or unable.
 func networkChanges(reader client.Reader) handler.EventHandler {

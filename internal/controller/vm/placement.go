@@ -28,18 +28,6 @@ func antiAffinityKeys(vm *pcapi.VM) []string {
 	return []string{vm.Spec.AntiAffinity.Group}
 }
 
-// antiAffinityOf returns the anti-affinity of the server of a VM. Its group is one of this
-// cluster and namespace.
-func (k *kind) antiAffinityOf(vm *pcapi.VM) cloud.AntiAffinity {
-	spec := vm.Spec.AntiAffinity
-	if spec == nil {
-		return cloud.AntiAffinity{}
-	}
-	return cloud.AntiAffinity{
-		Group: strings.Join([]string{k.cluster, vm.Namespace, spec.Group}, "/"), Required: spec.Policy != pcapi.AntiAffinityPreferred,
-	}
-}
-
 // explained returns the error of a create or a start, if the cloud has no host for the VM, with what the
 // spec asks for and where the other VMs of the anti-affinity group run.
 func (k *kind) explained(ctx context.Context, vm *pcapi.VM, obs *observation, err error) error {

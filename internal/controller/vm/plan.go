@@ -10,6 +10,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -58,7 +59,7 @@ func answerLost(vm *pcapi.VM) bool {
 // PlanCreate checks the name before the create, and before a claim of its own. A claim is
 // removed if another VM has the name.
 func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
-	unsupported := unsupported(vm, obs.Capabilities())
+	unsupported := field.Unsupported(vm, obs.Capabilities())
 	claimed := obs.Claimed == vm.Spec.VMName && claimStored(obs)
 	switch {
 	case unsupported != nil && obs.Available():
@@ -167,7 +168,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 		return k.End(ambiguous(obs.rival))
 	}
 	var p plan
-	change, revert := difference(vm, server), k.planRevert(vm, obs)
+	update, revert := field.Difference(vm, server), k.planRevert(vm, obs)
 	switch progress := cmp.Or(k.Progress(server), k.Kept(vm, obs)); {
 	case vm.RevertOpen():
 		p.Steps = append(p.Steps, revert.Steps...)
@@ -184,12 +185,12 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	case obs.class != nil:
 		p.Steps = append(p.Steps, k.stepTakeClass())
 		p.Outcome = reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is getting the size of VMClass %q", server.ID, obs.class.Name)
-	case !obs.Owned && (!change.Empty() || len(revert.Steps) > 0 || restartOf(vm, obs.Now) == restartDue):
+	case !obs.Owned && (len(update) > 0 || len(revert.Steps) > 0 || restartOf(vm, obs.Now) == restartDue):
 		p.Outcome = foreign(server)
 	case len(revert.Steps) > 0:
 		p.Steps = append(p.Steps, revert.Steps...)
 	default:
-		changes := k.planChanges(vm, obs, change)
+		changes := k.planChanges(vm, obs, update)
 		p.Steps, p.Outcome = append(p.Steps, changes.Steps...), changes.Outcome
 		if p.Outcome == nil {
 			p.Outcome = revert.Outcome
@@ -234,18 +235,18 @@ func replaced(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
 }
 
 // planChanges plans for a server that may be changed.
-func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) plan {
-	change = possible(vm, obs, change)
+func (k *kind) planChanges(vm *pcapi.VM, obs *observation, update cloud.Update) plan {
+	update = possible(vm, obs, update)
 	p, whole := k.planRestart(vm, obs)
-	refused, keeps := unchangeable(vm, change, obs.Capabilities()), keepsSuspended(vm, obs, change)
-	rest := cmp.Or(diskDrift(vm, *obs.Resource, obs.Capabilities()), tagDrift(vm, obs), obs.unclassed)
+	refused, keeps := field.Unchangeable(vm, update, obs.Capabilities()), keepsSuspended(vm, obs, update)
+	rest := cmp.Or(field.Drift(vm, *obs.Resource, obs.Capabilities()), tagDrift(vm, obs), obs.unclassed)
 	switch {
 	case whole && refused != nil: // with such a change, the server could not be started again
 		p = k.End(refused)
 	case whole:
-	case change.Empty():
+	case len(update) == 0:
 		p.Outcome = rest
-	case len(change.Labels) > 0: // sent alone, whatever else is refused
+	case update.Has(cloud.LabelPart): // sent alone, whatever else is refused
 		p.Steps, p.Outcome = append(p.Steps, k.stepUpdate()), rest
 	case refused != nil:
 		p.Outcome = refused
@@ -356,7 +357,7 @@ func (k *kind) Adopted(vm *pcapi.VM, server cloud.Server) error {
 	if inventory.AlteredUID(server.Labels[inventory.UIDLabel], string(vm.UID)) {
 		return labelsMissing(pcapi.LabelsMissingReason, vm, server, "changed or deleted")
 	}
-	if renamed(vm) || !difference(vm, server).Empty() {
+	if renamed(vm) || len(field.Difference(vm, server)) > 0 {
 		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s was found and is being brought in line with the spec", server.ID)
 	}
 	return nil

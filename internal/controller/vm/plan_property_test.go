@@ -13,6 +13,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -192,15 +193,16 @@ func checkPower(vm *pcapi.VM, obs *observation, steps []string, _ error) error {
 	if !slices.Contains(steps, stepUpdate) {
 		return nil
 	}
-	change := firstChange(vm, obs, difference(vm, *obs.Resource))
+	update := firstChange(vm, obs, field.Difference(vm, *obs.Resource))
+	power, switches := update.Power()
 	switch caps := obs.Capabilities(); {
-	case change.Empty():
+	case len(update) == 0:
 		return errors.New("the plan changes nothing")
-	case obs.Resource.State == cloud.StateSuspended && (resizes(change) || change.PowerState == nil && len(change.Labels) == 0 || change.PowerState != nil && *change.PowerState != cloud.PowerOn):
+	case obs.Resource.State == cloud.StateSuspended && (update.Resizes() || !switches && !update.Has(cloud.LabelPart) || switches && power.State != cloud.PowerOn):
 		return errors.New("the plan changes a server that is suspended otherwise than to resume it or to change its tags")
-	case len(change.Labels) > 0 && (resizes(change) || change.PowerState != nil):
+	case update.Has(cloud.LabelPart) && (update.Resizes() || switches):
 		return errors.New("the plan changes tags together with something else")
-	case change.Suspends() && (obs.Resource.State != cloud.StateActive || resizes(change)):
+	case power.State == cloud.PowerSuspended && (obs.Resource.State != cloud.StateActive || update.Resizes()):
 		return errors.New("the plan suspends a server that does not run, or changes its size with that")
 	case vm.Spec.PowerState == pcapi.PowerSuspended && !caps.Has(cloud.Suspend):
 		return errors.New("the plan changes the power state towards one that the cloud lacks")

@@ -13,6 +13,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -405,35 +406,33 @@ func TestPlanExisting(t *testing.T) {
 }
 
 func TestDifference(t *testing.T) {
-	four, eight := 4, 8<<10
-	on, off := cloud.PowerOn, cloud.PowerOff
 	tests := []struct {
 		name   string
 		vm     *pcapi.VM
 		server cloud.Server
-		want   cloud.UpdateServer
+		want   cloud.Update
 	}{
 		{name: "field not set: no difference", vm: &pcapi.VM{}, server: serverWith(withCores(9))},
 		{
 			name: "the cloud reports no sizes: no difference", server: serverWith(withCores(0)),
 			vm: vmWith(func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(8) }),
 		},
-		{name: "powerState not set: On", vm: &pcapi.VM{}, server: serverWith(inState(cloud.StateStopped)), want: cloud.UpdateServer{PowerState: &on}},
-		{name: "suspended, powerState On: On", vm: &pcapi.VM{}, server: serverWith(inState(cloud.StateSuspended)), want: cloud.UpdateServer{PowerState: &on}},
-		{name: "suspended, powerState Off: On first", vm: vmWith(poweredOff), server: serverWith(inState(cloud.StateSuspended)), want: cloud.UpdateServer{PowerState: &on}},
-		{name: "stopped, powerState Suspended: On first", vm: vmWith(suspended), server: serverWith(inState(cloud.StateStopped)), want: cloud.UpdateServer{PowerState: &on}},
+		{name: "powerState not set: On", vm: &pcapi.VM{}, server: serverWith(inState(cloud.StateStopped)), want: cloud.Update{cloud.SetPower{State: cloud.PowerOn}}},
+		{name: "suspended, powerState On: On", vm: &pcapi.VM{}, server: serverWith(inState(cloud.StateSuspended)), want: cloud.Update{cloud.SetPower{State: cloud.PowerOn}}},
+		{name: "suspended, powerState Off: On first", vm: vmWith(poweredOff), server: serverWith(inState(cloud.StateSuspended)), want: cloud.Update{cloud.SetPower{State: cloud.PowerOn}}},
+		{name: "stopped, powerState Suspended: On first", vm: vmWith(suspended), server: serverWith(inState(cloud.StateStopped)), want: cloud.Update{cloud.SetPower{State: cloud.PowerOn}}},
 		{name: "suspended, powerState Suspended: no difference", vm: vmWith(suspended), server: serverWith(inState(cloud.StateSuspended))},
 		{
 			name: "all fields differ: all are set", server: serverWith(withMemory(1)),
 			vm: vmWith(poweredOff, func(vm *pcapi.VM) {
 				vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(4), pcapi.GiB(8)
 			}),
-			want: cloud.UpdateServer{CPU: &four, MemoryMiB: &eight, PowerState: &off},
+			want: cloud.Update{cloud.SetCPU(4), cloud.SetMemory(8<<10), cloud.SetPower{State: cloud.PowerOff}},
 		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, difference(tc.vm, tc.server)); diff != "" {
+			if diff := cmp.Diff(tc.want, field.Difference(tc.vm, tc.server)); diff != "" {
 				t.Errorf("difference (-want +got):\n%s", diff)
 			}
 		})

@@ -10,15 +10,6 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// powerOf returns the power state that a VM is to have. One that is Unmanaged is to have what it
-// has, unless the operator has stopped it: then it is started.
-func powerOf(vm *pcapi.VM) pcapi.PowerState {
-	if vm.Spec.PowerState == pcapi.PowerUnmanaged && vm.Status.StoppedTime != nil {
-		return pcapi.PowerOn
-	}
-	return vm.Spec.PowerState
-}
-
 // recordStop records that the operator stops a server that it starts again, where nothing else
 // says so.
 func (k *kind) recordStop(ctx context.Context, vm *pcapi.VM) error {
@@ -38,38 +29,10 @@ func reportStop(vm *pcapi.VM, obs *observation) {
 	}
 }
 
-// nextPower returns the next power state of a server on its way to that of the spec, nil if it
-// has that. Between Off and Suspended, in both directions, it is On: no cloud suspends a server
-// that does not run, and the guest of one that is suspended cannot be asked to shut down.
-func nextPower(want pcapi.PowerState, has cloud.State) *cloud.PowerState {
-	switch {
-	case want == pcapi.PowerUnmanaged, want == pcapi.PowerOff && has == cloud.StateStopped, want == pcapi.PowerSuspended && has == cloud.StateSuspended:
-		return nil
-	case has == cloud.StateStopped, has == cloud.StateSuspended:
-		return new(cloud.PowerOn)
-	case want == pcapi.PowerOff:
-		return new(cloud.PowerOff)
-	case want == pcapi.PowerSuspended:
-		return new(cloud.PowerSuspended)
-	}
-	return nil
-}
-
-// lacksPower returns the field of the spec if the cloud lacks its power state.
-func lacksPower(vm *pcapi.VM, caps cloud.Capabilities) []string {
-	switch {
-	case vm.Spec.PowerState == pcapi.PowerOff && !caps.Has(cloud.Power):
-		return []string{"powerState"}
-	case vm.Spec.PowerState == pcapi.PowerSuspended && (!caps.Has(cloud.Power) || !caps.Has(cloud.Suspend)):
-		return []string{"powerState Suspended"}
-	}
-	return nil
-}
-
 // keepsSuspended returns the outcome for a change of the size or the disks of a server that is
 // to stay suspended: its memory would not match. It returns nil for any other.
-func keepsSuspended(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) error {
-	if obs.Resource.State != cloud.StateSuspended || change.PowerState != nil || !resizes(change) {
+func keepsSuspended(vm *pcapi.VM, obs *observation, update cloud.Update) error {
+	if obs.Resource.State != cloud.StateSuspended || update.Has(cloud.PowerPart) || !update.Resizes() {
 		return nil
 	}
 	advice := "set spec.powerState to On or Off, or spec.updatePolicy to RestartAllowed, or set the size and the disks back"

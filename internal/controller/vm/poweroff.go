@@ -12,6 +12,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -21,11 +22,6 @@ const powerOffTimeout = 5 * time.Minute
 
 func powerOffMode(vm *pcapi.VM) pcapi.PowerOffMode {
 	return cmp.Or(vm.Spec.PowerOffMode, pcapi.PowerOffModeTrySoft)
-}
-
-// powersOff reports whether a change is to stop the server.
-func powersOff(change cloud.UpdateServer) bool {
-	return change.PowerState != nil && *change.PowerState == cloud.PowerOff
 }
 
 // powerOffAt returns when a server is powered off whose guest was asked to shut down.
@@ -45,8 +41,8 @@ func shutdownRequested(vm *pcapi.VM, now time.Time) *metav1.Time {
 
 // stopWanted reports whether a server that runs is to be stopped.
 func stopWanted(vm *pcapi.VM, server cloud.Server, now time.Time) bool {
-	change := difference(vm, server)
-	return powersOff(change) || restartOf(vm, now) == restartDue || resizes(change) && vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed
+	update := field.Difference(vm, server)
+	return update.PowersOff() || restartOf(vm, now) == restartDue || update.Resizes() && vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed
 }
 
 // stop stops the server before a change of its size, or for a restart. It returns nil once
@@ -59,7 +55,7 @@ func (k *kind) stop(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 		return outcome
 	}
 	id := obs.Resource.ID
-	result, err := obs.View.Client.UpdateServer(ctx, id, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+	result, err := obs.View.Client.UpdateServer(ctx, id, cloud.Update{cloud.SetPower{State: cloud.PowerOff}})
 	if err != nil {
 		return k.ChangeFailed(vm, &obs.Observation, id, err)
 	}
@@ -129,7 +125,7 @@ func (k *kind) requestShutdown(ctx context.Context, vm *pcapi.VM, obs *observati
 // outcome, or the error of the cloud if the guest cannot be asked.
 func (k *kind) askGuest(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	id := obs.Resource.ID
-	result, err := obs.View.Client.UpdateServer(ctx, id, cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true})
+	result, err := obs.View.Client.UpdateServer(ctx, id, cloud.Update{cloud.SetPower{State: cloud.PowerOff, Soft: true}})
 	switch {
 	case cloud.Is(err, cloud.GuestUnavailable):
 		return err

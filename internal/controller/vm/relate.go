@@ -11,6 +11,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -87,7 +88,7 @@ func (k *kind) observeRefusal(vm *pcapi.VM, obs *observation) {
 	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate {
 		k.Tracker.AcceptShutdown(vm.UID, time.Time{})
 	}
-	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && !obs.NeedsStop() && obs.Resource != nil && sizeFirst(difference(vm, *obs.Resource)) {
+	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && !obs.NeedsStop() && obs.Resource != nil && sizeFirst(field.Difference(vm, *obs.Resource)) {
 		k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
 	}
 	obs.refusal, _ = k.Tracker.RefusalOf(vm.UID, vm.Generation)

@@ -133,9 +133,9 @@ func (s *sentRequests) CreateServer(ctx context.Context, req cloud.CreateServer)
 	return s.Cloud.CreateServer(ctx, req)
 }
 
-func (s *sentRequests) UpdateServer(ctx context.Context, id string, change cloud.UpdateServer) (cloud.Result, error) {
-	fmt.Fprintf(&s.text, "update %s: %s\n", id, updateText(change))
-	return s.Cloud.UpdateServer(ctx, id, change)
+func (s *sentRequests) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
+	fmt.Fprintf(&s.text, "update %s: %s\n", id, updateText(update))
+	return s.Cloud.UpdateServer(ctx, id, update)
 }
 
 func (s *sentRequests) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
@@ -157,34 +157,45 @@ func createText(req cloud.CreateServer) string {
 	return string(text)
 }
 
-// updateText returns a change of a server, field by field.
-func updateText(change cloud.UpdateServer) string {
+// updateText returns an update of a server, part by part.
+func updateText(update cloud.Update) string {
 	var parts []string
 	add := func(name string, value any) { parts = append(parts, fmt.Sprintf("%s %v", name, value)) }
-	if change.CPU != nil {
-		add("cpu", *change.CPU)
+	for _, cpu := range cloud.Changes[cloud.SetCPU](update) {
+		add("cpu", int(cpu))
 	}
-	if change.MemoryMiB != nil {
-		add("memory", *change.MemoryMiB)
+	for _, memory := range cloud.Changes[cloud.SetMemory](update) {
+		add("memory", int(memory))
 	}
-	if change.Flavor != nil {
-		add("flavor", *change.Flavor)
+	for _, flavor := range cloud.Changes[cloud.SetFlavor](update) {
+		add("flavor", string(flavor))
 	}
-	if change.Disks != "" {
-		add("disks", change.Disks)
+	var disks []string
+	for _, disk := range cloud.Changes[cloud.SetDisk](update) {
+		disks = append(disks, fmt.Sprintf("%s=%d", disk.Name, disk.SizeMiB))
 	}
-	for _, key := range slices.Sorted(maps.Keys(change.Labels)) {
-		if value := change.Labels[key]; value != nil {
+	if len(disks) > 0 {
+		add("disks", strings.Join(disks, " "))
+	}
+	labels := map[string]*string{}
+	for _, label := range cloud.Changes[cloud.SetLabel](update) {
+		labels[label.Key] = &label.Value
+	}
+	for _, key := range cloud.Changes[cloud.RemoveLabel](update) {
+		labels[string(key)] = nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if value := labels[key]; value != nil {
 			add("label", fmt.Sprintf("%s=%q", key, *value))
 		} else {
 			add("without label", key)
 		}
 	}
-	if change.PowerState != nil {
-		add("power", *change.PowerState)
-	}
-	if change.Soft {
-		add("soft", true)
+	if power, ok := update.Power(); ok {
+		add("power", power.State)
+		if power.Soft {
+			add("soft", true)
+		}
 	}
 	return strings.Join(parts, ", ")
 }

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloudinit"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 )
@@ -286,30 +285,11 @@ func (k *kind) Made(vm *pcapi.VM, obs *observation, server cloud.Server) (own bo
 
 // request is the create, without fields that the cloud does not support.
 func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
-	req := cloud.CreateServer{
-		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder,
-		Zone: vm.Spec.Zone, AntiAffinity: k.antiAffinityOf(vm), IdempotencyKey: string(vm.UID), First: obs.First,
-	}
-	attach(&req, obs.interfaces)
-	if obs.Capabilities().Has(cloud.Flavors) {
-		req.Flavor = flavorOf(vm)
-	}
-	if req.Flavor == "" {
-		req.CPU, req.MemoryMiB = sizeOf(vm)
-	}
-	if len(vm.Spec.Disks) > 0 {
-		req.Disks = disksOf(vm)
-	}
-	if vm.Spec.PowerState == pcapi.PowerOff && obs.Capabilities().Has(cloud.PowerAtCreate) {
-		req.PowerState = cloud.PowerOff
-	}
+	req := cloud.CreateServer{Name: vm.Spec.VMName, IdempotencyKey: string(vm.UID), First: obs.First}
 	if obs.Capabilities().Has(cloud.Labels) {
 		req.Labels = k.ownerLabels(vm)
-		maps.Copy(req.Labels, tagLabels(vm))
 	}
-	if vm.Spec.Bootstrap != nil {
-		req.UserData = cloudinit.Compose(obs.userData, vm.Spec.Bootstrap.CloudInit.SSHAuthorizedKeys)
-	}
+	field.Create(vm, field.Context{Cluster: k.cluster, Capabilities: obs.Capabilities(), Interfaces: obs.interfaces, UserData: obs.userData}, &req)
 	return req
 }
 

@@ -9,6 +9,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -55,16 +56,16 @@ func restartOf(vm *pcapi.VM, now time.Time) restart {
 func (k *kind) planRestart(vm *pcapi.VM, obs *observation) (p plan, whole bool) {
 	due, server := restartOf(vm, obs.Now), obs.Resource
 	switch {
-	case due == restartMissed, due == restartDue && powerOf(vm) == pcapi.PowerUnmanaged && server.State != cloud.StateActive: // it is not started
+	case due == restartMissed, due == restartDue && field.PowerOf(vm) == pcapi.PowerUnmanaged && server.State != cloud.StateActive: // it is not started
 		return k.Do(k.stepRecordRestart(pcapi.VMRestartMissed)), false
 	case due != restartDue, server.State == cloud.StateSuspended: // it is resumed first
 		return plan{}, false
 	case server.State == cloud.StateStopped:
 		return k.Do(k.stepRecordRestart(pcapi.VMRestarted)), false
 	case !obs.Capabilities().Has(cloud.Power):
-		return k.End(lacks([]string{"nextRestartTime"})), true
-	case lacksSoft(vm, obs.Capabilities()):
-		return k.End(lacks([]string{"powerOffMode"})), true
+		return k.End(field.Lacks("nextRestartTime")), true
+	case field.LacksSoft(vm, obs.Capabilities()):
+		return k.End(field.Lacks("powerOffMode")), true
 	}
 	stop := k.Step(stepRestart, reconciler.NeedsCloud|reconciler.Mutates, k.stop)
 	return k.Do(stop).Then(reconciler.Wait(time.Second, pcapi.ProgressingReason,

@@ -19,6 +19,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/names"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -107,7 +108,7 @@ func (k *kind) planRevert(vm *pcapi.VM, obs *observation) plan {
 	case obs.snapshot == nil, !obs.Available():
 		return plan{}
 	case !caps.Has(cloud.Revert):
-		return k.End(lacks([]string{"currentSnapshotName"}))
+		return k.End(field.Lacks("currentSnapshotName"))
 	case obs.Resource.State == cloud.StateSuspended && caps.Has(cloud.Power):
 		return k.Do(k.Step(stepResume, sends, k.resume))
 	}
@@ -117,7 +118,7 @@ func (k *kind) planRevert(vm *pcapi.VM, obs *observation) plan {
 // resume resumes a server that is to be reverted: not each cloud reverts one that is suspended.
 func (k *kind) resume(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	id := obs.Resource.ID
-	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{PowerState: new(cloud.PowerOn)}); err != nil {
+	if err := k.patch(ctx, vm, obs, cloud.Update{cloud.SetPower{State: cloud.PowerOn}}); err != nil {
 		return err
 	}
 	if obs.Resource.State == cloud.StateSuspended {

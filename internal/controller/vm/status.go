@@ -2,15 +2,13 @@ package vm
 
 import (
 	"fmt"
-	"math"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -80,10 +78,7 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 		hideServer(vm)
 		return
 	}
-	vm.Status.Host, vm.Status.Zone, vm.Status.Network = server.Host, server.Zone, networkStatus(server.Interfaces)
-	vm.Status.Hardware = hardwareStatus(server, vm.Status.Hardware)
-	vm.Status.Image = imageStatus(server.Image, vm.Status.Image)
-	vm.Status.Disks = diskStatus(vm, server, obs.Capabilities())
+	field.Report(vm, server, obs.Capabilities())
 	switch {
 	case server.State != cloud.StateActive, obs.utilizationUnknown:
 		vm.Status.CPUUtilization = nil // it does nothing that an autoscaler could count, or nobody knows
@@ -106,30 +101,8 @@ func recordLost(vm *pcapi.VM, obs *observation) {
 
 // hideServer removes from the status what the cloud reports of a server.
 func hideServer(vm *pcapi.VM) {
-	vm.Status.CPUUtilization, vm.Status.Host, vm.Status.Zone, vm.Status.Network, vm.Status.Hardware, vm.Status.Image = nil, "", "", nil, nil, nil
-	for i := range vm.Status.Disks { // which disks the VM had must be known to find that one was removed
-		vm.Status.Disks[i].Size = ""
-	}
-}
-
-// hardwareStatus returns what the status shows of the size of a server, nil if the cloud
-// reports none. If that is the same as last, it returns last, which compares faster.
-func hardwareStatus(server cloud.Server, last *pcapi.VMHardwareStatus) *pcapi.VMHardwareStatus {
-	cpu := int32(min(server.CPU, math.MaxInt32))                    //nolint:gosec // bounded
-	memory := int64(min(server.MemoryMiB, math.MaxInt64>>20)) << 20 // bytes
-	if cpu == 0 && memory == 0 {
-		return nil
-	}
-	if last != nil {
-		if was := ptr.Deref(last.Memory, resource.Quantity{}); last.CPU == cpu && was.Value() == memory {
-			return last
-		}
-	}
-	status := &pcapi.VMHardwareStatus{CPU: cpu}
-	if memory > 0 {
-		status.Memory = resource.NewQuantity(memory, resource.BinarySI)
-	}
-	return status
+	vm.Status.CPUUtilization = nil
+	field.Hide(vm)
 }
 
 // ofAnother reports whether the labels of a recorded server name another object as

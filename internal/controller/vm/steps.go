@@ -9,6 +9,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/pending"
@@ -49,7 +50,7 @@ func (k *kind) ConfirmNothing(vm *pcapi.VM, obs *observation) []step {
 // unknown, where only names lead to what another manager creates, or of a spec that the cloud cannot have.
 func refusedEarlier(vm *pcapi.VM, obs *observation) bool {
 	caps := obs.Capabilities()
-	return caps.Has(cloud.Labels) && !caps.Has(cloud.Idempotency) && unsupported(vm, caps) == nil && external.CreateRefused(vm.Status.Conditions)
+	return caps.Has(cloud.Labels) && !caps.Has(cloud.Idempotency) && field.Unsupported(vm, caps) == nil && external.CreateRefused(vm.Status.Conditions)
 }
 
 // confirmName fails if the claimed name is taken and no server shows by whom.
@@ -147,11 +148,11 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 }
 
 func (k *kind) label(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	merge := map[string]*string{}
+	var labels cloud.Update
 	for key, value := range k.ownerLabels(vm) {
-		merge[key] = &value
+		labels = append(labels, cloud.SetLabel{Key: key, Value: value})
 	}
-	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{Labels: merge}); err != nil {
+	if err := k.patch(ctx, vm, obs, labels); err != nil {
 		return err
 	}
 	if !obs.Owned {
@@ -168,14 +169,14 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 	if !obs.Capabilities().Has(cloud.Labels) {
 		return nil
 	}
-	merge := map[string]*string{}
+	var labels cloud.Update
 	for key := range k.ownerLabels(vm) {
-		merge[key] = nil
+		labels = append(labels, cloud.RemoveLabel(key))
 	}
 	if _, tagged := obs.Resource.Labels[inventory.TagsLabel]; tagged {
-		merge[inventory.TagsLabel] = nil
+		labels = append(labels, cloud.RemoveLabel(inventory.TagsLabel))
 	}
-	result, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, cloud.UpdateServer{Labels: merge})
+	result, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, labels)
 	switch {
 	case cloud.Is(err, cloud.NotFound) && obs.SettleTimeLeft == 0:
 		return nil
@@ -193,47 +194,45 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 
 // update changes what differs from the spec.
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	whole, id := difference(vm, *obs.Resource), obs.Resource.ID
-	change := firstChange(vm, obs, whole)
-	if powersOff(change) {
+	whole, id := field.Difference(vm, *obs.Resource), obs.Resource.ID
+	update := firstChange(vm, obs, whole)
+	if update.PowersOff() {
 		if asked, outcome := k.shutDown(ctx, vm, obs); asked {
 			return cmp.Or(outcome, furtherChange(vm, obs))
 		}
 	}
-	first := sizeFirst(whole) && resizes(change)
-	if obs.NeedsStop() && resizes(change) && obs.Resource.State == cloud.StateActive {
+	first := sizeFirst(whole) && update.Resizes()
+	if obs.NeedsStop() && update.Resizes() && obs.Resource.State == cloud.StateActive {
 		if first && !mayStop(vm, obs) {
 			return k.withoutSize(vm, cloud.Public(obs.Fault))
 		}
-		return k.stopToChange(ctx, vm, obs, change, obs.Fault)
+		return k.stopToChange(ctx, vm, obs, update, obs.Fault)
 	}
-	result, err := obs.View.Client.UpdateServer(ctx, id, change)
+	result, err := obs.View.Client.UpdateServer(ctx, id, update)
 	err = explainFlavor(vm, err)
 	switch {
 	case first && cloud.Is(err, cloud.Rejected, cloud.Forbidden, cloud.Quota, cloud.NoHost, cloud.Unsupported, cloud.Misconfigured),
 		first && cloud.Is(err, cloud.NeedsStop) && !mayStop(vm, obs):
 		return k.withoutSize(vm, cloud.Public(err))
 	case cloud.Is(err, cloud.NeedsStop) && obs.Resource.State == cloud.StateActive:
-		return k.stopToChange(ctx, vm, obs, change, err)
-	case err != nil && len(change.Labels) > 0:
+		return k.stopToChange(ctx, vm, obs, update, err)
+	case err != nil && update.Has(cloud.LabelPart):
 		return k.withoutTags(vm, obs, k.ChangeFailed(vm, &obs.Observation, id, err))
 	case err != nil:
 		return k.ChangeFailed(vm, &obs.Observation, id, k.explained(ctx, vm, obs, err))
 	}
-	return k.updated(vm, obs, whole, change, result)
+	return k.updated(vm, obs, update, first, result)
 }
 
-// updated returns the outcome of a change, the part of the whole that was sent, which the
-// cloud answered.
-func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.UpdateServer, result cloud.Result) error {
+// updated returns the outcome of an update that the cloud answered. first reports whether the power state
+// changes after it.
+func (k *kind) updated(vm *pcapi.VM, obs *observation, update cloud.Update, first bool, result cloud.Result) error {
 	id := obs.Resource.ID
-	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), deref(change.Flavor), change.Disks, deref(change.PowerState), labelsDigest(change.Labels)))
+	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(update))
 	if result.Operation != "" {
 		return k.updating(vm, obs, result.Operation, repeated)
 	}
-	further := possible(vm, obs, difference(vm, result.Server))
-	left := ofChange(further, change)
-	shown, first := left.Empty(), sizeFirst(whole) && resizes(change)
+	shown := len(undone(vm, obs, update, result.Server)) == 0
 	if !repeated || !shown {
 		k.Remember(vm, obs, result.Server, false)
 	}
@@ -243,7 +242,7 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 	switch {
 	case repeated && !shown && first:
 		return k.withoutSize(vm, errIgnored)
-	case (repeated || !shown) && len(change.Labels) > 0:
+	case (repeated || !shown) && update.Has(cloud.LabelPart):
 		return k.withoutTags(vm, obs, k.NotApplied(vm, &obs.Observation, id))
 	case repeated || !shown:
 		return k.NotApplied(vm, &obs.Observation, id)
@@ -256,7 +255,7 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 
 // furtherChange returns the outcome of a change after which others follow; nil if none do.
 func furtherChange(vm *pcapi.VM, obs *observation) error {
-	if possible(vm, obs, difference(vm, *obs.Resource)).Empty() {
+	if len(possible(vm, obs, field.Difference(vm, *obs.Resource))) == 0 {
 		return nil
 	}
 	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is changed further", obs.Resource.ID)
@@ -293,14 +292,14 @@ func mayStop(vm *pcapi.VM, obs *observation) bool {
 
 // stopToChange stops a server for a change that needs it, if the spec allows that or
 // asks for it anyway.
-func (k *kind) stopToChange(ctx context.Context, vm *pcapi.VM, obs *observation, change cloud.UpdateServer, cause error) error {
+func (k *kind) stopToChange(ctx context.Context, vm *pcapi.VM, obs *observation, update cloud.Update, cause error) error {
 	needs := func(format string, args ...any) error {
 		return reconciler.Stalled(pcapi.NeedsRestartReason, external.RecheckRefused, fmt.Errorf(format, args...))
 	}
 	switch {
 	case !obs.Capabilities().Has(cloud.Power):
 		return needs("%w; stop the VM in the cloud: this cloud cannot be asked to", cloud.Public(cause))
-	case powersOff(change):
+	case update.PowersOff():
 	case vm.Spec.UpdatePolicy != pcapi.UpdatePolicyRestartAllowed:
 		return needs("%w; stop the VM, or set spec.updatePolicy to RestartAllowed", cloud.Public(cause))
 	case obs.refusal != "":
@@ -312,15 +311,8 @@ func (k *kind) stopToChange(ctx context.Context, vm *pcapi.VM, obs *observation,
 	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is stopped for a change of its size", obs.Resource.ID)
 }
 
-func deref[T any](p *T) any {
-	if p == nil {
-		return nil
-	}
-	return *p
-}
-
-func (k *kind) patch(ctx context.Context, vm *pcapi.VM, obs *observation, change cloud.UpdateServer) error {
-	result, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, change)
+func (k *kind) patch(ctx context.Context, vm *pcapi.VM, obs *observation, update cloud.Update) error {
+	result, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, update)
 	if err != nil {
 		return k.ChangeFailed(vm, &obs.Observation, obs.Resource.ID, err)
 	}

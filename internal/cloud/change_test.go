@@ -1,0 +1,112 @@
+package cloud
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// changes has two changes of each type, of different values.
+var changes = []struct {
+	change ServerChange
+	part   Part
+	needs  []Capability
+	after  Server
+}{
+	{SetCPU(2), SizePart, []Capability{Resize}, Server{CPU: 2}},
+	{SetCPU(4), SizePart, []Capability{Resize}, Server{CPU: 4}},
+	{SetMemory(2), SizePart, []Capability{Resize}, Server{MemoryMiB: 2}},
+	{SetMemory(1024), SizePart, []Capability{Resize}, Server{MemoryMiB: 1024}},
+	{SetFlavor("small"), SizePart, []Capability{Flavors, Resize}, Server{Flavor: "small"}},
+	{SetFlavor("large"), SizePart, []Capability{Flavors, Resize}, Server{Flavor: "large"}},
+	{SetDisk{Name: "a", SizeMiB: 1024}, DiskPart, []Capability{WithDisks}, Server{Disks: "a=1024"}},
+	{SetDisk{Name: "a", SizeMiB: 2048}, DiskPart, []Capability{WithDisks}, Server{Disks: "a=2048"}},
+	{SetLabel{Key: "a", Value: "1"}, LabelPart, []Capability{Labels}, Server{Labels: map[string]string{"a": "1"}}},
+	{SetLabel{Key: "a", Value: "2"}, LabelPart, []Capability{Labels}, Server{Labels: map[string]string{"a": "2"}}},
+	{RemoveLabel("a"), LabelPart, []Capability{Labels}, Server{}},
+	{RemoveLabel("b"), LabelPart, []Capability{Labels}, Server{}},
+	{SetPower{State: PowerOn}, PowerPart, []Capability{Power}, Server{State: StateActive}},
+	{SetPower{State: PowerOff}, PowerPart, []Capability{Power}, Server{State: StateStopped}},
+	{SetPower{State: PowerOff, Soft: true}, PowerPart, []Capability{Power, SoftPowerOff}, Server{State: StateStopped}},
+	{SetPower{State: PowerSuspended}, PowerPart, []Capability{Power, Suspend}, Server{State: StateSuspended}},
+}
+
+func TestEachChange(t *testing.T) {
+	texts := map[string]bool{}
+	for _, tc := range changes {
+		text := tc.change.String()
+		t.Run(text, func(t *testing.T) {
+			if texts[text] {
+				t.Error("another change has the same text")
+			}
+			texts[text] = true
+			if part := tc.change.Part(); part != tc.part {
+				t.Errorf("part %d, want %d", part, tc.part)
+			}
+			if diff := cmp.Diff(tc.needs, tc.change.Needs()); diff != "" {
+				t.Errorf("needs (-want +got):\n%s", diff)
+			}
+			var server Server
+			tc.change.Apply(&server)
+			if diff := cmp.Diff(tc.after, server); diff != "" {
+				t.Errorf("the server after it (-want +got):\n%s", diff)
+			}
+			if !slices.Contains(Update{SetCPU(1), tc.change}, tc.change) { // compares, and panics if that is not possible
+				t.Error("the change is not equal to itself")
+			}
+		})
+	}
+}
+
+func TestAllTypesOfChangesAreTested(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "change.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tested := map[string]bool{}
+	for _, tc := range changes {
+		tested[reflect.TypeOf(tc.change).Name()] = true
+	}
+	found := 0
+	for _, decl := range file.Decls {
+		fn, ok := decl.(*ast.FuncDecl)
+		if !ok || fn.Recv == nil || fn.Name.Name != "Part" {
+			continue
+		}
+		found++
+		if name := fn.Recv.List[0].Type.(*ast.Ident).Name; !tested[name] {
+			t.Errorf("no test has a change of the type %s", name)
+		}
+	}
+	if found != len(tested) {
+		t.Errorf("%d types of changes in change.go, %d in the test", found, len(tested))
+	}
+}
+
+func TestPartsOfAnUpdate(t *testing.T) {
+	update := Update{SetCPU(2), SetLabel{Key: "a", Value: "1"}, SetDisk{Name: "d", SizeMiB: 1}, SetPower{State: PowerOff}}
+	for name, tc := range map[string]struct{ want, got any }{
+		"Of":                   {Update{SetCPU(2), SetDisk{Name: "d", SizeMiB: 1}}, update.Of(DiskPart, SizePart)},
+		"Without":              {Update{SetCPU(2), SetLabel{Key: "a", Value: "1"}}, update.Without(DiskPart, PowerPart)},
+		"Has":                  {true, update.Has(DiskPart)},
+		"Has, without it":      {false, update.Of(SizePart).Has(DiskPart, PowerPart)},
+		"Needs":                {[]Capability{Resize, Labels, WithDisks, Power}, update.Needs()},
+		"Changes":              {[]SetCPU{2}, Changes[SetCPU](update)},
+		"Resizes":              {true, update.Of(DiskPart).Resizes()},
+		"Resizes, without it":  {false, update.Of(PowerPart, LabelPart).Resizes()},
+		"PowersOff":            {true, update.PowersOff()},
+		"PowersOff, starts it": {false, Update{SetPower{State: PowerOn}}.PowersOff()},
+	} {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	if len(update) != 4 {
+		t.Errorf("the update was changed: %v", update)
+	}
+}

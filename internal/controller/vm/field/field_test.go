@@ -1,0 +1,156 @@
+package field
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
+)
+
+const publicKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE1Xc0Zfo0n5TgjPYTTDYfqwkyUQdBD2ivKgyiMOQBLq"
+
+func TestPlanShowsAllThatACreateAsksFor(t *testing.T) {
+	vm := vmWith(func(vm *pcapi.VM) {
+		vm.Spec.Network = &pcapi.VMNetwork{Interfaces: []pcapi.VMInterface{
+			{Name: "a", NetworkRef: pcapi.NetworkReference{Name: "front"}, Addresses: []pcapi.VMAddress{"192.0.2.10"}}, {Name: "b", NetworkRef: pcapi.NetworkReference{Name: "back"}},
+		}}
+		vm.Spec.AntiAffinity = &pcapi.VMAntiAffinity{Group: "g, Delete db", Policy: pcapi.AntiAffinityPreferred}
+		vm.Spec.Tags = map[string]pcapi.TagValue{"owner": "a team"}
+		vm.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{
+			UserDataSecretRef: &pcapi.SecretKeyReference{Name: "init", Key: "user-data"}, SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{publicKey, publicKey + " alice), PowerOff db ("},
+		}}
+	})
+	disks, _ := cloud.NewDisks([]cloud.Disk{{Name: "data", SizeMiB: 1024}})
+	got := DescribeCreate(vm, cloud.CreateServer{Template: "debian), Delete db (", Folder: "f", Zone: "z", CPU: 2, MemoryMiB: 1536, PowerState: cloud.PowerOff, Disks: disks})
+	want := []string{
+		"cpu 2", "memory 1536Mi", `template "debian), Delete db ("`, "folder f", "zone z", "network front address 192.0.2.10", "network back",
+		`anti-affinity Preferred group "g, Delete db"`, "disk data 1Gi", `tag "owner=a team"`, "user data of Secret init key user-data",
+		"SSH key FINGERPRINT", `SSH key FINGERPRINT "alice), PowerOff db ("`, "powered off",
+	}
+	for i := range want {
+		want[i] = strings.Replace(want[i], "FINGERPRINT", fingerprint(publicKey), 1)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The fingerprint is the one that ssh-keygen -l prints.
+func TestFingerprint(t *testing.T) {
+	const want = "SHA256:yFom9HhxusDh9d99N133Knf0qz4d2JGAwtEqNikx6HM"
+	if got := fingerprint(publicKey); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if a, b := fingerprint("ssh-rsa A"), fingerprint("ssh-rsa B"); a == b {
+		t.Errorf("two keys that cannot be decoded are the same: %s", a)
+	}
+}
+
+// vmWith returns a VM with changes.
+func vmWith(change ...func(*pcapi.VM)) *pcapi.VM {
+	vm := &pcapi.VM{
+		Spec: pcapi.VMSpec{VMName: "web", CPU: pcapi.Cores(2), PowerState: pcapi.PowerOn},
+	}
+	for _, f := range change {
+		f(vm)
+	}
+	return vm
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// example sets a field of the spec.
+type example struct {
+	set func(*pcapi.VM)
+	// lacked is what a cloud without capabilities cannot set.
+	lacked string
+	// created reports whether a create sends the field, and a plan shows it.
+	created bool
+}
+
+// examples has each field of the spec that is not of the life cycle.
+var examples = map[string]example{
+	"cpu":    {set: func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(3) }, lacked: "cpu", created: true},
+	"memory": {set: func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(3) }, lacked: "memory", created: true},
+	"className": {set: func(vm *pcapi.VM) {
+		vm.Spec.ClassName = "c1"
+		vm.Status.Class = &pcapi.VMClassStatus{Name: "c1", Hardware: pcapi.VMClassHardware{CPU: *pcapi.Cores(4), Memory: *pcapi.GiB(4)}}
+	}, lacked: "className", created: true},
+	"template": {set: func(vm *pcapi.VM) { vm.Spec.Template = "debian" }, lacked: "template", created: true},
+	"folder":   {set: func(vm *pcapi.VM) { vm.Spec.Folder = "team" }, lacked: "folder", created: true},
+	"zone":     {set: func(vm *pcapi.VM) { vm.Spec.Zone = "z1" }, lacked: "zone", created: true},
+	"antiAffinity": {set: func(vm *pcapi.VM) {
+		vm.Spec.AntiAffinity = &pcapi.VMAntiAffinity{Group: "db", Policy: pcapi.AntiAffinityRequired}
+	}, lacked: "antiAffinity", created: true},
+	"networkRef": {set: func(vm *pcapi.VM) { vm.Spec.NetworkRef = &pcapi.NetworkReference{Name: "net"} }, lacked: "networkRef", created: true},
+	"network": {set: func(vm *pcapi.VM) {
+		vm.Spec.Network = &pcapi.VMNetwork{Interfaces: []pcapi.VMInterface{{Name: "a", NetworkRef: pcapi.NetworkReference{Name: "net"}}}}
+	}, lacked: "network", created: true},
+	"bootstrap": {set: func(vm *pcapi.VM) {
+		vm.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{publicKey}}}
+	}, lacked: "bootstrap", created: true},
+	"disks":        {set: func(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "1Gi"}} }, lacked: "disks", created: true},
+	"tags":         {set: func(vm *pcapi.VM) { vm.Spec.Tags = pcapi.VMTags{"env": "prod"} }, lacked: "tags", created: true},
+	"powerState":   {set: func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }, lacked: "powerState", created: true},
+	"powerOffMode": {set: func(vm *pcapi.VM) { vm.Spec.PowerOffMode = pcapi.PowerOffModeSoft }, lacked: "powerOffMode"},
+	"readinessProbe": {set: func(vm *pcapi.VM) {
+		vm.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{GuestHeartbeat: &pcapi.VMGuestHeartbeatProbe{}}
+	}, lacked: "readinessProbe.guestHeartbeat"},
+}
+
+// ofTheLifeCycle are the fields of the spec that no create sends and each cloud has.
+var ofTheLifeCycle = []string{
+	"vmname", "cloudRef", "powerOffTimeout", "nextRestartTime", "currentSnapshotName", "deletionPolicy", "managementPolicy", "updatePolicy", "approval", "import",
+}
+
+// A field that is added to the spec is one of a server, which has an example here, or one of the life cycle.
+func TestEachFieldOfTheSpec(t *testing.T) {
+	known := len(examples) + len(ofTheLifeCycle)
+	of := reflect.TypeFor[pcapi.VMSpec]()
+	if of.NumField() != known {
+		t.Errorf("the spec of a VM has %d fields, the examples and the life cycle %d", of.NumField(), known)
+	}
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		ex, ok := examples[name]
+		if !ok {
+			if !slices.Contains(ofTheLifeCycle, name) {
+				t.Errorf("spec.%s is not among the examples, and not of the life cycle", name)
+			}
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			with, without := &pcapi.VM{}, &pcapi.VM{}
+			ex.set(with)
+			create := func(vm *pcapi.VM) (req cloud.CreateServer, shown []string) {
+				in := Context{Capabilities: cloud.NewCapabilities(cloud.Labels, cloud.PowerAtCreate)}
+				for _, i := range controller.InterfacesOf(vm) {
+					in.Interfaces = append(in.Interfaces, cloud.Attachment{NetworkID: i.NetworkRef.Name})
+				}
+				Create(vm, in, &req)
+				return req, DescribeCreate(vm, req)
+			}
+			req, shown := create(with)
+			before, shownBefore := create(without)
+			if created := !cmp.Equal(req, before); created != ex.created {
+				t.Errorf("a create sends the field: %t, want %t", created, ex.created)
+			}
+			if described := !cmp.Equal(shown, shownBefore); described != ex.created {
+				t.Errorf("a plan of a create shows the field: %t, want %t", described, ex.created)
+			}
+			equal(t, "outcome on a cloud without capabilities", fmt.Sprint(Lacks(when(ex.lacked != "", ex.lacked)...)), fmt.Sprint(Unsupported(with, cloud.NewCapabilities())))
+		})
+	}
+}
