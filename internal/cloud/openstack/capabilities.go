@@ -19,7 +19,7 @@ var has = cloud.NewCapabilities(
 // and that the default image and flavor exist.
 func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	const op = "get capabilities"
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := c.session.begin(ctx, op)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 		_, err := readList(call, body, "servers", func([]byte) error { return nil })
 		return err
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		return err
 	}
 	if c.cfg.Image != "" {
@@ -56,24 +56,6 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 		return misconfigured("network.default", err)
 	}
 	return nil
-}
-
-// ofDefault is misconfigured for what a default of the Cloud names. Tenants do not see
-// what else there is.
-func ofDefault(isDefault bool, field string, err *cloud.Error) *cloud.Error {
-	if !isDefault {
-		return err
-	}
-	return misconfigured(field, err)
-}
-
-// misconfigured returns err, as an error of the spec if it says that what the field names
-// does not exist.
-func misconfigured(field string, err *cloud.Error) *cloud.Error {
-	if err.Kind == cloud.Rejected {
-		err.Kind, err.Detail = cloud.Misconfigured, "spec.openstack."+field+": "+err.Detail
-	}
-	return err
 }
 
 // ListHosts is for administrators of the cloud.

@@ -39,7 +39,7 @@ type changed struct {
 
 // changes reads a page of changes. answer is what the pages before it had.
 func (w *watch) changes(ctx context.Context, query url.Values, answer map[string]digest) (changed, error) {
-	ctx, end, failed := w.client.begin(ctx, opWatch)
+	ctx, end, failed := w.client.session.begin(ctx, opWatch)
 	if failed != nil {
 		return changed{}, failed
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// maxReason bounds a reason of the cloud, in runes.
-const maxReason = 512
-
 // requestID matches the ids that services put into their messages.
 var requestID = regexp.MustCompile(`(?i)\s*\(?(request-id:?\s*)?req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\)?`)
 
@@ -81,9 +78,9 @@ func noHost(message string) bool {
 }
 
 // classify returns what a refusal means for the call.
-func (c *Client) classify(call *call, status int, header http.Header, body []byte, token string) *cloud.Error {
+func (x *exchange) classify(call *call, status int, header http.Header, body []byte, token string) *cloud.Error {
 	p := problemIn(body)
-	if c.redactor.Redact(p.code, token) != p.code {
+	if x.redactor.Redact(p.code, token) != p.code {
 		p.code = ""
 	}
 	e := &cloud.Error{Op: call.op, Code: transport.Truncate(transport.Printable(p.code), 64), Kind: kindOf(call, status, p)}
@@ -92,10 +89,10 @@ func (c *Client) classify(call *call, status int, header http.Header, body []byt
 		e.RetryAfter = transport.RetryAfter(header, e.Kind == cloud.Throttled)
 	}
 	if e.Kind == cloud.Throttled && status != http.StatusTooManyRequests {
-		c.transport.Hold(e.RetryAfter)
+		x.transport.Hold(e.RetryAfter)
 	}
-	e.Detail = c.describe(call, e.Kind, status, header)
-	switch reason := c.reason(p.message, token); {
+	e.Detail = x.describe(call, e.Kind, status, header)
+	switch reason := x.reason(p.message, token); {
 	case reason == "":
 	case e.Kind == cloud.Unauthorized, e.Kind == cloud.NotFoundUnproven:
 		e.Detail += " (" + reason + ")"
@@ -107,9 +104,9 @@ func (c *Client) classify(call *call, status int, header http.Header, body []byt
 
 // reason returns a message of the cloud in a form for people: one line of bounded
 // length, without secrets and ids of requests.
-func (c *Client) reason(message, token string) string {
+func (x *exchange) reason(message, token string) string {
 	message = requestID.ReplaceAllString(transport.Printable(message), "")
-	return transport.Truncate(c.redactor.Redact(message, token), maxReason)
+	return transport.Truncate(x.redactor.Redact(message, token), maxReason)
 }
 
 // kindOf returns what status and body together mean for the call.
@@ -180,7 +177,7 @@ func notFound(call *call, p problem) cloud.Kind {
 }
 
 // describe returns the text for an answer in which the cloud gave no reason.
-func (c *Client) describe(call *call, kind cloud.Kind, status int, header http.Header) string {
+func (x *exchange) describe(call *call, kind cloud.Kind, status int, header http.Header) string {
 	text := strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 	switch {
 	case status >= 300 && status < 400:
@@ -188,7 +185,7 @@ func (c *Client) describe(call *call, kind cloud.Kind, status int, header http.H
 	case kind == cloud.Unauthorized && status == http.StatusForbidden:
 		return "the credentials lack a right: see the role in docs/openstack.md"
 	case kind == cloud.Unauthorized:
-		return c.credentialsAdvice()
+		return x.advice
 	case kind == cloud.NotFoundUnproven, kind == cloud.Unreadable:
 		return fmt.Sprintf("an answer that may not be the %s service's own: %s, %s", call.service, text, media(header))
 	default:

@@ -159,6 +159,14 @@ func (c Credentials) cleaned() (Credentials, error) {
 	return c, nil
 }
 
+// advice returns what to check when the credentials are refused.
+func (c Credentials) advice() string {
+	if c.ApplicationCredentialID != "" {
+		return "the cloud refuses the application credential: check applicationCredentialId and applicationCredentialSecret in the Secret"
+	}
+	return "the cloud refuses the credentials: check username and password in the Secret, and project and domain in spec.openstack"
+}
+
 // parseEndpoint returns the URL of the identity service, without a trailing slash. Its
 // errors never quote the text, which may hold credentials.
 func parseEndpoint(text string) (*url.URL, error) {

@@ -16,7 +16,7 @@ var _ cloud.SnapshotRemover = (*Client)(nil)
 // compute refuses would leave a server without its snapshots.
 func (c *Client) DeleteSnapshots(ctx context.Context, serverID, owner string) error {
 	op := "delete the snapshots of server " + quote(serverID)
-	ctx, end, failed := c.beginAbout(ctx, op, serverID)
+	ctx, end, failed := c.session.beginAbout(ctx, op, serverID)
 	if failed != nil {
 		return failed
 	}

@@ -16,10 +16,10 @@
 //	networks.go        networks: reads, listings, gateways, deletions
 //	networkcreate.go   networks: creates, in two steps
 //	capabilities.go    what the cloud can do, and whether the defaults exist
-//	call.go            one request: token, at most three tries, only where that is safe
-//	session.go         the token: one login for all calls, again before it expires and on 401
-//	services.go        the catalog of services, and the microversion of compute
-//	local.go           hosts of URLs that are the operator's own
+//	session.go         one call: token, at most three tries, only where that is safe
+//	auth.go            the token: one login for all calls, again before it expires and on 401
+//	services.go        the services of a catalog, and those to which no token is sent
+//	exchange.go        one request and its answer
 //	classify.go        what a refusal means for the call
 //	stream.go          the body of a listing, decoded while it arrives, within bounds
 //	faults.go          why a server is in error, as users may read it
@@ -29,6 +29,8 @@
 // They use:
 //
 //	client.go          New and Close
+//	call.go            what a call is, and what a login yields
+//	errors.go          errors of calls that are not sent, and of answers
 //	config.go          what a client is made from, with defaults; credentials
 //	labels.go          labels as metadata and tags
 //	userdata.go        user data, as compute takes it

@@ -40,7 +40,7 @@ func (c *Client) publicFault(message string) string {
 	if message == "" {
 		return ""
 	}
-	message = masked.ReplaceAllString(c.reason(message, ""), "…")
+	message = masked.ReplaceAllString(c.session.exchange.reason(message, ""), "…")
 	message = machine.ReplaceAllStringFunc(message, func(match string) string {
 		part := machine.FindStringSubmatch(match)
 		word := strings.TrimRight(part[4], ".,;:")

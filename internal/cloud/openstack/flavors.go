@@ -61,9 +61,7 @@ func (c *Client) flavorFor(ctx context.Context, op, name string, asked size) (fl
 	select {
 	case c.flavors.turn <- struct{}{}:
 	case <-ctx.Done():
-		e := c.transport.Classify(ctx, ctx.Err())
-		e.Op = op
-		return flavor{}, e
+		return flavor{}, c.session.ended(ctx, op)
 	}
 	defer func() { <-c.flavors.turn }()
 	for fresh := false; ; fresh = true {
@@ -164,7 +162,7 @@ func (c *Client) noFlavor(op, name string, asked size) *cloud.Error {
 
 func (c *Client) listFlavors(ctx context.Context, op string) ([]flavor, *cloud.Error) {
 	call := &call{about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/flavors/detail", path: "flavors/detail", op: op}
-	all, err := listPages(ctx, c, call, url.Values{}, "flavors", func(f flavor) string { return f.ID })
+	all, err := listPages(ctx, c.session, call, url.Values{}, "flavors", func(f flavor) string { return f.ID })
 	if err != nil {
 		err.Detail = "listing the flavors: " + err.Detail
 	}

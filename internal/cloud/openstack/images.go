@@ -106,7 +106,7 @@ func (c *Client) nameSome(ctx context.Context, op string, ids []string, hidden b
 	var got struct {
 		Images []named `json:"images"`
 	}
-	err := c.do(ctx, &call{
+	err := c.session.do(ctx, &call{
 		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images", query: query, op: op, out: &got, limit: maxList,
 	})
 	if err != nil {

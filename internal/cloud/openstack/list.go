@@ -50,7 +50,7 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 	if opts.Limit < 0 || opts.Limit > maxLimit {
 		return "", refuse(op, cloud.Rejected, "the limit is not within 0 to %d", maxLimit)
 	}
-	ctx, end, failed := c.begin(ctx, op)
+	ctx, end, failed := c.session.begin(ctx, op)
 	if failed != nil {
 		return "", failed
 	}
@@ -98,7 +98,7 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 		}
 		return failed
 	}
-	if failed = c.do(ctx, call); failed == nil {
+	if failed = c.session.do(ctx, call); failed == nil {
 		c.nameImages(ctx, op, slices.Sorted(maps.Keys(held.ids)))
 		for _, s := range held.servers {
 			if err := c.pass(s, take); err != nil {

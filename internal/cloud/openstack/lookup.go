@@ -103,7 +103,7 @@ func (c *Client) imageFor(ctx context.Context, op, template string) (string, *cl
 // checkTemplate refuses the id of an image that is no template. The create says whether an image exists.
 func (c *Client) checkTemplate(ctx context.Context, op, id string) *cloud.Error {
 	var got named
-	err := c.do(ctx, &call{
+	err := c.session.do(ctx, &call{
 		about: aboutImage, service: image, method: http.MethodGet, route: "image/images/{id}", path: "images/" + id, op: op, out: &got,
 	})
 	switch {
@@ -206,7 +206,7 @@ func (c *Client) idOf(ctx context.Context, kept *lookup, call *call, name, noun 
 	if id := kept.get(name); id != "" {
 		return id, nil
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		err.Detail = "looking for " + noun + " " + quote(name) + ": " + err.Detail
 		return "", err
 	}
@@ -229,7 +229,7 @@ func (c *Client) others(ctx context.Context, call *call, listed func() []named) 
 	all.query = maps.Clone(call.query)
 	all.query.Del("name")
 	all.query.Set("limit", strconv.Itoa(pageSize))
-	if err := c.do(ctx, &all); err != nil {
+	if err := c.session.do(ctx, &all); err != nil {
 		return "what there is cannot be listed"
 	}
 	var names []string

@@ -22,7 +22,7 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := c.session.begin(ctx, op)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -42,7 +42,7 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 	if err == nil {
 		return completed, nil
 	}
-	if !err.Uncertain && err.Kind != cloud.Throttled && c.bare(ctx, op, made.ID) && c.do(ctx, c.networkDeletion(op, made.ID)) == nil {
+	if !err.Uncertain && err.Kind != cloud.Throttled && c.bare(ctx, op, made.ID) && c.session.do(ctx, c.networkDeletion(op, made.ID)) == nil {
 		return cloud.Network{}, err // nothing is left of a refused create
 	}
 	err.Uncertain = true
@@ -95,7 +95,7 @@ func (c *Client) createBare(ctx context.Context, op string, req cloud.CreateNetw
 		about: aboutCreate, service: network, method: http.MethodPost, route: "network/networks", path: "networks", op: op, out: &got,
 		body: map[string]any{"network": map[string]any{"name": req.Name, "description": description(req.IdempotencyKey)}},
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		return nil, err
 	}
 	if !isID(got.Network.ID) {
@@ -121,7 +121,7 @@ func (c *Client) createSubnet(ctx context.Context, op string, n neutronNetwork, 
 			"description": description(req.IdempotencyKey),
 		}},
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		return cloud.Network{}, err
 	}
 	if got.Subnet.NetworkID != n.ID {

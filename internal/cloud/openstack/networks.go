@@ -74,12 +74,12 @@ func firstOf(subnets []subnet) (subnet, bool) {
 // shared and external ones.
 func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 	const op = "list networks"
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := c.session.begin(ctx, op)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	got, err := c.grant(ctx, op, nil)
+	project, err := c.session.project(ctx, op)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 	}
 	all := make([]cloud.Network, 0, len(networks))
 	for _, n := range networks {
-		own := n.ProjectID == "" || n.ProjectID == got.project
+		own := n.ProjectID == "" || n.ProjectID == project
 		if !own && !n.Shared && !n.External {
 			continue // an administrator sees those of all projects
 		}
@@ -115,7 +115,7 @@ func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 // GetNetwork returns the network of this id.
 func (c *Client) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
 	op := "get network " + quote(id)
-	ctx, end, err := c.beginAbout(ctx, op, id)
+	ctx, end, err := c.session.beginAbout(ctx, op, id)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -135,7 +135,7 @@ func (c *Client) getNetwork(ctx context.Context, op, id string) (neutronNetwork,
 	call := &call{
 		about: aboutNetwork, service: network, method: http.MethodGet, route: "network/networks/{id}", path: "networks/" + id, op: op, out: &got,
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		return neutronNetwork{}, nil, err
 	}
 	if got.Network.ID != id {
@@ -149,7 +149,7 @@ func (c *Client) getNetwork(ctx context.Context, op, id string) (neutronNetwork,
 // at the same time.
 func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
 	op := "update network " + quote(id)
-	ctx, end, err := c.beginAbout(ctx, op, id)
+	ctx, end, err := c.session.beginAbout(ctx, op, id)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -174,7 +174,7 @@ func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.N
 		header: map[string]string{"If-Match": fmt.Sprintf("revision_number=%d", first.Revision)},
 		body:   map[string]any{"subnet": map[string]any{"gateway_ip": addr.String(), "allocation_pools": poolsFor(first, addr)}},
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		if err.Kind == cloud.NotFound || err.Kind == cloud.NotFoundUnproven { // the subnet, not the network
 			err.Kind = cloud.Busy
 		}
@@ -189,12 +189,12 @@ func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.N
 // DeleteNetwork deletes a network with its subnets.
 func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
 	op := "delete network " + quote(id)
-	ctx, end, err := c.beginAbout(ctx, op, id)
+	ctx, end, err := c.session.beginAbout(ctx, op, id)
 	if err != nil {
 		return err
 	}
 	defer end()
-	return asError(c.do(ctx, c.networkDeletion(op, id)))
+	return asError(c.session.do(ctx, c.networkDeletion(op, id)))
 }
 
 func (c *Client) networkDeletion(op, id string) *call {
@@ -216,22 +216,22 @@ func gatewayIn(op, cidr, gateway string) (netip.Addr, *cloud.Error) {
 
 // listNetworks lists the networks of the project that match a query.
 func (c *Client) listNetworks(ctx context.Context, op string, query url.Values) ([]neutronNetwork, *cloud.Error) {
-	got, err := c.grant(ctx, op, nil)
+	project, err := c.session.project(ctx, op)
 	if err != nil {
 		return nil, err
 	}
-	query.Set("project_id", got.project)
+	query.Set("project_id", project)
 	return c.listPagesOfNetworks(ctx, op, query)
 }
 
 func (c *Client) listPagesOfNetworks(ctx context.Context, op string, query url.Values) ([]neutronNetwork, *cloud.Error) {
 	call := &call{about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks", op: op}
-	return listPages(ctx, c, call, query, "networks", neutronNetwork.marker)
+	return listPages(ctx, c.session, call, query, "networks", neutronNetwork.marker)
 }
 
 func (c *Client) listSubnets(ctx context.Context, op string, about subject, query url.Values) ([]subnet, *cloud.Error) {
 	call := &call{about: about, service: network, method: http.MethodGet, route: "network/subnets", path: "subnets", op: op}
-	subnets, err := listPages(ctx, c, call, query, "subnets", subnet.marker)
+	subnets, err := listPages(ctx, c.session, call, query, "subnets", subnet.marker)
 	if err != nil && (err.Kind == cloud.NotFound || err.Kind == cloud.NotFoundUnproven) {
 		err.Kind = cloud.Unreadable // of a listing, it says nothing about a network
 	}

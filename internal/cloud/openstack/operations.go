@@ -45,7 +45,7 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 	case !ok:
 		return cloud.Operation{}, refuse(op, cloud.NotFound, "this cloud has no such operation")
 	}
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := c.session.begin(ctx, op)
 	if err != nil {
 		return cloud.Operation{}, err
 	}

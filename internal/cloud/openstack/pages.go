@@ -24,7 +24,7 @@ const (
 // listPages reads all pages of a listing of networks, subnets or flavors. One bad
 // element spoils it, since one that is left out would look gone. marker returns the id of
 // an element, empty if the element cannot be used.
-func listPages[T any](ctx context.Context, c *Client, of *call, query url.Values, field string, marker func(T) string) ([]T, *cloud.Error) {
+func listPages[T any](ctx context.Context, s *session, of *call, query url.Values, field string, marker func(T) string) ([]T, *cloud.Error) {
 	all, bytes := []T{}, 0
 	query.Set("limit", fmt.Sprint(pageSize))
 	for range maxPages {
@@ -49,7 +49,7 @@ func listPages[T any](ctx context.Context, c *Client, of *call, query url.Values
 			})
 			return failed
 		}
-		if err := c.do(ctx, &call); err != nil {
+		if err := s.do(ctx, &call); err != nil {
 			return nil, err
 		}
 		all, bytes = append(all, page...), bytes+size

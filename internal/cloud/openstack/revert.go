@@ -19,7 +19,7 @@ func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (clou
 	if !isID(req.ServerID) {
 		return cloud.Result{}, refuse(op, cloud.NotFound, "no id of a server of this cloud looks like that")
 	}
-	ctx, end, err := c.beginAbout(ctx, op, req.SnapshotID)
+	ctx, end, err := c.session.beginAbout(ctx, op, req.SnapshotID)
 	if err != nil {
 		return cloud.Result{}, err
 	}

@@ -129,9 +129,7 @@ func (c *Client) lookAtGroups(ctx context.Context, op string) (release func(), f
 	case c.groups.turn <- struct{}{}:
 		return func() { <-c.groups.turn }, nil
 	case <-ctx.Done():
-		e := c.transport.Classify(ctx, ctx.Err())
-		e.Op = op
-		return nil, e
+		return nil, c.session.ended(ctx, op)
 	}
 }
 
@@ -158,7 +156,7 @@ func (c *Client) listServerGroups(ctx context.Context, op string) ([]serverGroup
 		about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/os-server-groups", path: "os-server-groups",
 		op: op, out: &got, limit: maxList, microversion: groupsMicroversion,
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		err.Detail = "listing the server groups: " + err.Detail
 		return nil, err
 	}
@@ -175,7 +173,7 @@ func (c *Client) makeServerGroup(ctx context.Context, op, name, policy string) (
 		about: aboutCloud, service: compute, method: http.MethodPost, route: "compute/os-server-groups", path: "os-server-groups",
 		body: map[string]any{"server_group": map[string]any{"name": name, "policies": []string{policy}}}, op: op, out: &made, microversion: groupsMicroversion,
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		err.Detail = "making the server group of the anti-affinity: " + err.Detail
 		err.Uncertain = false // a group that was made all the same is found by the next create
 		return "", err
@@ -195,7 +193,7 @@ func (c *Client) removeEmpty(ctx context.Context, op string, groups []serverGrou
 		if !ours || len(g.Members) > 0 || !c.groups.idle(g.ID) {
 			continue
 		}
-		_ = c.do(ctx, &call{
+		_ = c.session.do(ctx, &call{
 			about: aboutCloud, service: compute, method: http.MethodDelete, route: "compute/os-server-groups/{id}", path: "os-server-groups/" + g.ID, op: op,
 			microversion: groupsMicroversion,
 		})

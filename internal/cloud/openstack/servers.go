@@ -21,9 +21,7 @@ const maxName = 255
 func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
 	op := "check name " + quote(name.Name)
 	if ctx.Err() != nil {
-		e := c.transport.Classify(ctx, ctx.Err())
-		e.Op = op
-		return e
+		return c.session.ended(ctx, op)
 	}
 	return asError(checkName(op, name.Name))
 }
@@ -53,7 +51,7 @@ func checkName(op, name string) *cloud.Error {
 func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error) {
 	id = cloud.CanonicalUUID(id)
 	op := "get server " + quote(id)
-	ctx, end, err := c.beginAbout(ctx, op, id)
+	ctx, end, err := c.session.beginAbout(ctx, op, id)
 	if err != nil {
 		return cloud.Server{}, err
 	}
@@ -73,7 +71,7 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 	call := &call{
 		about: aboutServer, service: compute, method: http.MethodGet, route: "compute/servers/{id}", path: "servers/" + id, op: op, out: &got,
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		return nil, err
 	}
 	switch {
@@ -114,7 +112,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	case req.Disks != "":
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks disks")
 	}
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := c.session.begin(ctx, op)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -182,7 +180,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	call := &call{
 		about: aboutCreate, service: compute, method: http.MethodPost, route: "compute/servers", path: "servers", op: op, body: body, out: &made,
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		if cloud.Is(err, cloud.Rejected, cloud.Forbidden) {
 			// What was looked up may have been replaced since.
 			c.forgetLookups()
@@ -205,7 +203,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 // DeleteServer begins the deletion of a server, and asks whether it has ended already.
 func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
 	op := "delete server " + quote(id)
-	ctx, end, err := c.beginAbout(ctx, op, id)
+	ctx, end, err := c.session.beginAbout(ctx, op, id)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -213,7 +211,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 	call := &call{
 		about: aboutServer, service: compute, method: http.MethodDelete, route: "compute/servers/{id}", path: "servers/" + id, op: op,
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		return cloud.Result{}, err
 	}
 	left, err := c.get(ctx, op, id)

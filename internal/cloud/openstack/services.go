@@ -1,65 +1,60 @@
 package openstack
 
 import (
-	"context"
-	"fmt"
-	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
-	"github.com/gophercloud/gophercloud/v2/openstack/utils"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/transport"
-)
-
-// service is a kind of service of OpenStack.
-type service string
-
-const (
-	identity service = "identity"
-	compute  service = "compute"
-	network  service = "network"
-	image    service = "image"
 )
 
 // versions are the services that a project needs, with the path of the version that is
 // added to a base URL without one.
 var versions = map[service]string{compute: "v2.1", network: "v2.0", image: "v2"}
 
-const (
-	// leastMicroversion of the compute service has tags in creates.
-	leastMicroversion = 52
-	// bestMicroversion is used where the compute service has it.
-	bestMicroversion = 79
-)
-
 // versioned matches a path that ends with a version, or with one and the id of a project.
 var versioned = regexp.MustCompile(`/v\d+(\.\d+)?(/[0-9a-zA-Z_-]+)?$`)
 
+// locator finds the services of a region in the catalog of a login, and refuses those to
+// which the token must not be sent.
+type locator struct {
+	// endpoint is the identity service's, without a trailing slash.
+	endpoint string
+	// encrypted is whether endpoint is reached over https.
+	encrypted bool
+	// host is that of endpoint.
+	host string
+	// region is empty for services of any region.
+	region string
+	// allowHTTP allows services that are reached over http.
+	allowHTTP bool
+}
+
 // locate returns the base URLs of the services, each with a slash at its end.
-func (c *Client) locate(op string, catalog []tokens.CatalogEntry) (map[service]string, *cloud.Error) {
-	located := map[service]string{identity: c.endpoint + "/"}
+func (l locator) locate(op string, catalog []tokens.CatalogEntry) (map[service]string, *cloud.Error) {
+	located := map[service]string{identity: l.endpoint + "/"}
 	for _, kind := range []service{compute, network, image} {
-		base, regions := find(catalog, kind, c.cfg.Region)
-		if c.cfg.Region == "" && len(regions) > 1 {
+		base, regions := find(catalog, kind, l.region)
+		if l.region == "" && len(regions) > 1 {
 			return nil, refuse(op, cloud.Misconfigured, "the catalog of services has several regions: set spec.openstack.region to one of %s", regionsText(regions))
 		}
 		if base == "" {
-			return nil, missing(op, kind, c.cfg.Region, regions)
+			return nil, missing(op, kind, l.region, regions)
 		}
 		u, err := url.Parse(base)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" || u.User != nil {
 			return nil, refuse(op, cloud.Unavailable, "the catalog of services has no usable URL of the %s service", kind)
 		}
-		if c.encrypted && u.Scheme == "http" && !c.cfg.AllowHTTP {
+		if l.encrypted && u.Scheme == "http" && !l.allowHTTP {
 			return nil, refuse(op, cloud.Unavailable,
 				"the catalog of services has an http URL of the %s service: the token is sent over https only, unless spec.insecureAllowHTTP is true", kind)
 		}
-		if isLocal(u.Hostname()) && !isLocal(c.host) {
+		if isLocal(u.Hostname()) && !isLocal(l.host) {
 			return nil, refuse(op, cloud.Unavailable,
 				"the catalog of services has a loopback or link-local URL of the %s service, and the endpoint is not such: the token is not sent there; correct the endpoint in the catalog", kind)
 		}
@@ -111,32 +106,22 @@ func regionsText(regions []string) string {
 	return transport.Truncate(transport.Printable(strings.Join(regions, ", ")), maxReason)
 }
 
-// negotiate returns the microversion to use with the compute service.
-func (c *Client) negotiate(ctx context.Context, g *grant) (string, *cloud.Error) {
-	var root struct {
-		Version struct {
-			Version string `json:"version"`
-			Min     string `json:"min_version"`
-		} `json:"version"`
+// thisHost is a range that reaches this host on some systems.
+var thisHost = netip.MustParsePrefix("0.0.0.0/8")
+
+// isLocal reports whether a host of a URL is the operator's own or one of its link, as far as
+// the URL itself says: loopback, link-local and unspecified addresses, and localhost. A number
+// that is no address counts as one, because some resolvers read 127.1 as 127.0.0.1.
+func isLocal(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
 	}
-	base, projectless := g.services[compute], *g
-	// Below the version there is the id of the project in some catalogs.
-	if at := regexp.MustCompile(`/v\d+(\.\d+)?/`).FindStringIndex(base); at != nil {
-		base = base[:at[1]]
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		last := host[strings.LastIndexByte(host, '.')+1:]
+		return strings.HasPrefix(last, "0x") || last != "" && strings.Trim(last, "0123456789") == ""
 	}
-	projectless.services = map[service]string{compute: base}
-	call := &call{
-		about: aboutSession, service: compute, method: http.MethodGet, route: "compute/", op: "ask for the version of the compute service", out: &root,
-	}
-	if _, err := c.exchange(ctx, call, &projectless); err != nil {
-		err.Detail = "asking for the version of the compute service: " + err.Detail
-		return "", err
-	}
-	major, most, err := utils.ParseMicroversion(root.Version.Version)
-	_, least, _ := utils.ParseMicroversion(root.Version.Min)
-	if err != nil || major != 2 || most < leastMicroversion || least > bestMicroversion {
-		return "", refuse(call.op, cloud.Unavailable, "the compute service has the versions %s to %s: the operator needs microversion 2.%d or later",
-			quote(root.Version.Min), quote(root.Version.Version), leastMicroversion)
-	}
-	return fmt.Sprintf("2.%d", min(most, bestMicroversion)), nil
+	address = address.Unmap()
+	return address.IsLoopback() || address.IsLinkLocalUnicast() || address.IsUnspecified() || thisHost.Contains(address)
 }

@@ -48,7 +48,7 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 	if _, err := c.GetServer(t.Context(), someID); err != nil {
 		t.Fatalf("GetServer: %v", err)
 	}
-	c.session.current.renewAt = time.Now()
+	c.session.auth.current.renewAt = time.Now()
 	if _, err := c.GetServer(t.Context(), someID); err != nil || s.logins != 2 {
 		t.Errorf("%v after %d logins, want 2", err, s.logins)
 	}
@@ -165,7 +165,7 @@ func TestMicroversionIsTheBestThatBothHave(t *testing.T) {
 	for most, want := range map[string]string{"2.52": "2.52", "2.60": "2.60", "2.79": "2.79", "2.95": "2.79"} {
 		s := newStub(t)
 		s.versions[1] = most
-		got, err := s.client().grant(t.Context(), "test", nil)
+		got, err := s.client().session.auth.grant(t.Context(), "test", nil)
 		if err != nil || got.microversion != want {
 			t.Errorf("a service up to %s: %v, %v, want %s", most, got, err, want)
 		}
@@ -175,13 +175,13 @@ func TestMicroversionIsTheBestThatBothHave(t *testing.T) {
 func TestTokenIsNotSentOverHTTPUnlessAllowed(t *testing.T) {
 	s := newStub(t)
 	c := s.client()
-	c.encrypted = true
+	c.session.auth.services.encrypted = true
 	if _, err := c.GetServer(t.Context(), someID); !cloud.Is(err, cloud.Unavailable) || !strings.Contains(err.Error(), "http URL") || len(s.taken()) != 0 {
 		t.Errorf("%v, want a refusal of the http URL, and nothing sent", err)
 	}
 	s.on("GET compute/servers/"+someID, oneServer())
 	c = s.client(func(c *Config) { c.AllowHTTP = true })
-	c.encrypted = true
+	c.session.auth.services.encrypted = true
 	if _, err := c.GetServer(t.Context(), someID); err != nil {
 		t.Errorf("GetServer: %v", err)
 	}
@@ -199,8 +199,8 @@ func TestTokenIsSentToLocalServicesOfALocalEndpointOnly(t *testing.T) {
 		s.catalog = []any{service1("compute", "R", "https://"+host+":8774/v2.1"), service1("network", "R", "https://n:9696/"), service1("image", "R", "https://i/image")}
 		for endpoint, accepted := range map[string]bool{"keystone.example.com": !local, "127.0.0.1": true, "localhost": true} {
 			c := s.client()
-			c.host = endpoint
-			opened, err := c.locate("test", catalogOf(t, s.catalog))
+			c.session.auth.services.host = endpoint
+			opened, err := c.session.auth.services.locate("test", catalogOf(t, s.catalog))
 			switch {
 			case accepted && (err != nil || opened[compute] == ""):
 				t.Errorf("%s, endpoint at %s: %v, want it accepted", host, endpoint, err)
@@ -239,7 +239,7 @@ func TestServicesAreLocatedByVersion(t *testing.T) {
 		s := newStub(t)
 		s.catalog = []any{service1("compute", "R", base), service1("network", "R", "http://n:9696/"), service1("image", "R", "http://i/image")}
 		c := s.client()
-		opened, err := c.locate("test", catalogOf(t, s.catalog))
+		opened, err := c.session.auth.services.locate("test", catalogOf(t, s.catalog))
 		if err != nil || opened[compute] != want || opened[network] != "http://n:9696/v2.0/" || opened[image] != "http://i/image/v2/" {
 			t.Errorf("%s: %v, %v, want %s", base, opened, err, want)
 		}
@@ -248,7 +248,7 @@ func TestServicesAreLocatedByVersion(t *testing.T) {
 
 func TestLoginThatWasRefusedLeavesNoToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &session{login: &transport.NewHolds().Of("test", "http://cloud.test").Login}
+		s := &auth{login: &transport.NewHolds().Of("test", "http://cloud.test").Login}
 		former := &grant{token: "a"}
 		s.opened(former, nil)
 		s.opened(nil, refuse("log in", cloud.Unauthorized, "no"))
@@ -282,7 +282,7 @@ func TestServiceThatRefusesFreshTokensCausesNoLoginForEachCall(t *testing.T) {
 	s.mu.Lock()
 	s.token = "another" // compute refuses the token that it accepted
 	s.mu.Unlock()
-	c.session.distrustedUntil = time.Now()
+	c.session.auth.distrustedUntil = time.Now()
 	if _, err := c.GetServer(t.Context(), someID); err != nil || s.logins != 3 {
 		t.Errorf("%v after %d logins, want another one after the hold", err, s.logins)
 	}

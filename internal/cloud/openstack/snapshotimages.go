@@ -102,13 +102,13 @@ func sorted(images []snapshotImage) []snapshotImage {
 
 // listImagesOf returns the images of a query that are snapshots of a server, oldest first.
 func (c *Client) listImagesOf(ctx context.Context, op, serverID string, query url.Values) ([]snapshotImage, *cloud.Error) {
-	got, err := c.grant(ctx, op, nil)
+	project, err := c.session.project(ctx, op)
 	if err != nil {
 		return nil, err
 	}
 	call := &call{about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images", op: op}
-	maps.Copy(query, url.Values{"instance_uuid": {serverID}, "image_type": {"snapshot"}, "owner": {got.project}})
-	images, err := listPages(ctx, c, call, query, "images", func(i snapshotImage) string {
+	maps.Copy(query, url.Values{"instance_uuid": {serverID}, "image_type": {"snapshot"}, "owner": {project}})
+	images, err := listPages(ctx, c.session, call, query, "images", func(i snapshotImage) string {
 		if !isID(i.ID) {
 			return ""
 		}
@@ -126,7 +126,7 @@ func (c *Client) snapshotOf(ctx context.Context, op, serverID, id string) (snaps
 	call := &call{
 		about: aboutImage, service: image, method: http.MethodGet, route: "image/images/{id}", path: "images/" + id, op: op, out: &got,
 	}
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		return snapshotImage{}, err
 	}
 	switch {
@@ -139,7 +139,7 @@ func (c *Client) snapshotOf(ctx context.Context, op, serverID, id string) (snaps
 }
 
 func (c *Client) deleteImage(ctx context.Context, op, id string) *cloud.Error {
-	return c.do(ctx, &call{
+	return c.session.do(ctx, &call{
 		about: aboutImage, service: image, method: http.MethodDelete, route: "image/images/{id}", path: "images/" + id, op: op,
 	})
 }

@@ -27,7 +27,7 @@ var _ cloud.Snapshotter = (*Client)(nil)
 // that have outlived it.
 func (c *Client) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Snapshot, error) {
 	op := "list snapshots of server " + quote(serverID)
-	ctx, end, err := c.beginAbout(ctx, op, serverID)
+	ctx, end, err := c.session.beginAbout(ctx, op, serverID)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (c *Client) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (
 		return cloud.Snapshot{}, refuse(op, cloud.Unsupported,
 			"the image of a server decides in this cloud whether its guest is quiesced, with hw_qemu_guest_agent and os_require_quiesce: create a VMSnapshot without quiesce")
 	}
-	ctx, end, err := c.beginAbout(ctx, op, req.ServerID)
+	ctx, end, err := c.session.beginAbout(ctx, op, req.ServerID)
 	if err != nil {
 		return cloud.Snapshot{}, err
 	}
@@ -90,7 +90,7 @@ func (c *Client) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (
 	}
 	call := action(op, req.ServerID, "createImage", map[string]any{"name": req.Name, "metadata": c.propertiesFor(req, of)})
 	call.out = &answer
-	if err := c.do(ctx, call); err != nil {
+	if err := c.session.do(ctx, call); err != nil {
 		return cloud.Snapshot{}, c.confirm(ctx, op, req.ServerID, err)
 	}
 	if !isID(answer.ID) {
@@ -174,7 +174,7 @@ func unfinished(op string) *cloud.Error {
 // DeleteSnapshot deletes an image that was made from a server.
 func (c *Client) DeleteSnapshot(ctx context.Context, serverID, id string) error {
 	op := "delete snapshot " + quote(id)
-	ctx, end, err := c.beginAbout(ctx, op, id)
+	ctx, end, err := c.session.beginAbout(ctx, op, id)
 	if err != nil {
 		return err
 	}

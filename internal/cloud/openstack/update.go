@@ -20,7 +20,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Updat
 	if refused != nil {
 		return cloud.Result{}, refused
 	}
-	ctx, end, err := c.beginAbout(ctx, op, id)
+	ctx, end, err := c.session.beginAbout(ctx, op, id)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -138,7 +138,7 @@ func (c *Client) relabel(ctx context.Context, op string, current *server, labels
 	}
 	slices.SortFunc(drop, removedBefore)
 	for _, key := range drop {
-		err := c.do(ctx, &call{
+		err := c.session.do(ctx, &call{
 			about: aboutServer, service: compute, method: http.MethodDelete, route: "compute/servers/{id}/metadata/{key}",
 			path: "servers/" + current.ID + "/metadata/" + encodeKey(key), op: op,
 		})
@@ -167,7 +167,7 @@ func (c *Client) annotate(ctx context.Context, op, id string, metadata map[strin
 	if len(metadata) == 0 {
 		return nil
 	}
-	return c.do(ctx, &call{
+	return c.session.do(ctx, &call{
 		about: aboutServer, service: compute, method: http.MethodPost, route: "compute/servers/{id}/metadata", path: "servers/" + id + "/metadata",
 		op: op, body: map[string]any{"metadata": metadata},
 	})
@@ -175,7 +175,7 @@ func (c *Client) annotate(ctx context.Context, op, id string, metadata map[strin
 
 // act requests an action of a server.
 func (c *Client) act(ctx context.Context, op, id, name string, arguments any) *cloud.Error {
-	return c.do(ctx, action(op, id, name, arguments))
+	return c.session.do(ctx, action(op, id, name, arguments))
 }
 
 // action returns the call for an action of a server.

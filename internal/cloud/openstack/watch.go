@@ -36,7 +36,7 @@ var _ cloud.Watcher = (*Client)(nil)
 // cell that does not answer, and do not say so. So changes have no AsOf, and what happens
 // in such a cell is found by a listing.
 func (c *Client) Watch(ctx context.Context, report func(cloud.Change) error) error {
-	ctx, cancel := c.usage.UntilClosed(ctx)
+	ctx, cancel := c.session.usage.UntilClosed(ctx)
 	defer cancel()
 	w := &watch{client: c, report: report}
 	err := w.set(ctx)
@@ -182,15 +182,13 @@ func (w *watch) pause(ctx context.Context, took time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-	case <-w.client.changed:
+	case <-w.client.session.changed:
 		w.changedAt = time.Now()
 		if transport.Sleep(ctx, least-time.Since(began)) {
 			return nil
 		}
 	}
-	e := w.client.transport.Classify(ctx, ctx.Err())
-	e.Op = opWatch
-	return e
+	return w.client.session.ended(ctx, opWatch)
 }
 
 // asWatchError returns an error of the caller's as one of the watch.
