@@ -42,20 +42,18 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 	if err := c.session.do(ctx, call); err != nil {
 		return err
 	}
-	if c.cfg.Image != "" {
-		if _, err := c.imageFor(ctx, op, ""); err != nil {
-			return misconfigured("images.default", err)
+	if c.images.defaultImage != "" {
+		if _, err := c.images.imageFor(ctx, op, ""); err != nil {
+			return err
 		}
 	}
-	if c.cfg.Flavor != "" {
-		if _, err := c.flavorFor(ctx, op, "", size{}); err != nil {
-			return misconfigured("flavors.default", err)
+	if c.flavors.defaultFlavor != "" {
+		if _, err := c.flavors.flavorForNew(ctx, op, "", size{}); err != nil {
+			return err
 		}
 	}
-	if _, err := c.attachment(ctx, op, nil); err != nil {
-		return misconfigured("network.default", err)
-	}
-	return nil
+	_, err := c.networks.attachment(ctx, op, nil)
+	return err
 }
 
 // ListHosts is for administrators of the cloud.

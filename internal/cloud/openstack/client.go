@@ -8,15 +8,13 @@ import (
 
 // Client is one project in one region. It is safe for concurrent use.
 type Client struct {
-	cfg     Config
-	session *session
-	flavors *flavors
-	images  *lookup
-	// imageNames has the names of the images that servers were made from.
-	imageNames *imageNames
-	networks   *lookup
-	groups     *serverGroups
-	pace       pace
+	cfg      Config
+	session  *session
+	images   *imageClient
+	flavors  *flavorClient
+	networks *networkClient
+	groups   *serverGroupClient
+	pace     pace
 }
 
 var (
@@ -37,15 +35,35 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		cfg:        cfg,
-		session:    s,
-		flavors:    newFlavors(),
-		images:     newLookup(),
-		imageNames: newImageNames(),
-		networks:   newLookup(),
-		groups:     newServerGroups(),
-		pace:       defaultPace,
+		cfg: cfg, session: s, pace: defaultPace,
+		images: newImageClient(s, cfg.Image), flavors: newFlavorClient(s, cfg), networks: newNetworkClient(s, cfg.Network),
+		groups: newServerGroupClient(s),
 	}, nil
+}
+
+// ListNetworks returns the networks of the project, and those of others that it may use.
+func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
+	return c.networks.ListNetworks(ctx)
+}
+
+// GetNetwork returns the network of this id.
+func (c *Client) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
+	return c.networks.GetNetwork(ctx, id)
+}
+
+// CreateNetwork makes a network and its subnet.
+func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
+	return c.networks.CreateNetwork(ctx, req)
+}
+
+// UpdateNetwork sets the gateway.
+func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
+	return c.networks.UpdateNetwork(ctx, id, gateway)
+}
+
+// DeleteNetwork deletes a network with its subnets.
+func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
+	return c.networks.DeleteNetwork(ctx, id)
 }
 
 // Close waits for the calls under way, ends the session, if there is one, and closes

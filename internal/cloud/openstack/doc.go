@@ -34,12 +34,14 @@
 //	config.go          what a client is made from, with defaults; credentials
 //	labels.go          labels as metadata and tags
 //	userdata.go        user data, as compute takes it
+//	images.go          the image for a template
 //	flavors.go         the flavor for a size or a name
+//	attachments.go     the networks of a new server
 //	snapshotimages.go  the images that were made from servers
 //	servergroups.go    server groups, which keep servers on different hosts
 //	pages.go           listings of networks, subnets and flavors, within bounds
 //	lookup.go          ids of images and networks by name
-//	images.go          names of the images that servers were made from
+//	imagenames.go      names of the images that servers were made from
 //	pools.go           the addresses of a subnet but the gateway
 //
 // Package transport holds what lies below. The retries of gophercloud and its renewal of

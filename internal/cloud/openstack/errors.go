@@ -34,19 +34,10 @@ func unreadable(call *call, detail string) *cloud.Error {
 	return &cloud.Error{Kind: cloud.Unreadable, Op: call.op, Detail: detail, Uncertain: call.changes()}
 }
 
-// ofDefault is misconfigured for what a default of the Cloud names. Tenants do not see
-// what else there is.
-func ofDefault(isDefault bool, field string, err *cloud.Error) *cloud.Error {
-	if !isDefault {
-		return err
-	}
-	return misconfigured(field, err)
-}
-
 // misconfigured returns err, as an error of the spec if it says that what the field names
-// does not exist.
+// does not exist. Tenants do not see what else there is.
 func misconfigured(field string, err *cloud.Error) *cloud.Error {
-	if err.Kind == cloud.Rejected {
+	if err != nil && err.Kind == cloud.Rejected {
 		err.Kind, err.Detail = cloud.Misconfigured, "spec.openstack."+field+": "+err.Detail
 	}
 	return err

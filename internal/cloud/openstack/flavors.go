@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// lookupKept is how long flavors, images and networks that were found are used.
-	lookupKept = 5 * time.Minute
 	// lookupAgain is how old the list of flavors must be before it is read again because
 	// no flavor fits.
 	lookupAgain = 10 * time.Second
@@ -44,8 +42,14 @@ func (f flavor) record(asked size) string {
 	return asked.or(f.size()).record(f.Name)
 }
 
-// flavors are those of the project, as they were listed last.
-type flavors struct {
+// flavorClient chooses flavors of the project, as they were listed last.
+type flavorClient struct {
+	session *session
+	// defaultFlavor is the name of the flavor of servers without a size; may be empty.
+	defaultFlavor string
+	// atLeast is Config.AtLeast.
+	atLeast bool
+
 	// turn is held by the one call that lists; the others wait for it.
 	turn chan struct{}
 	// What follows is guarded by turn.
@@ -53,29 +57,40 @@ type flavors struct {
 	listed time.Time
 }
 
-func newFlavors() *flavors { return &flavors{turn: make(chan struct{}, 1)} }
+func newFlavorClient(s *session, cfg Config) *flavorClient {
+	return &flavorClient{session: s, defaultFlavor: cfg.Flavor, atLeast: cfg.AtLeast, turn: make(chan struct{}, 1)}
+}
+
+// flavorForNew is flavorFor for a new server.
+func (c *flavorClient) flavorForNew(ctx context.Context, op, name string, asked size) (flavor, *cloud.Error) {
+	chosen, err := c.flavorFor(ctx, op, name, asked)
+	if name == "" && asked == (size{}) && c.defaultFlavor != "" {
+		err = misconfigured("flavors.default", err)
+	}
+	return chosen, err
+}
 
 // flavorFor returns the flavor of this name or, without one, the flavor for a size, the
 // default one if no size is given.
-func (c *Client) flavorFor(ctx context.Context, op, name string, asked size) (flavor, *cloud.Error) {
+func (c *flavorClient) flavorFor(ctx context.Context, op, name string, asked size) (flavor, *cloud.Error) {
 	select {
-	case c.flavors.turn <- struct{}{}:
+	case c.turn <- struct{}{}:
 	case <-ctx.Done():
 		return flavor{}, c.session.ended(ctx, op)
 	}
-	defer func() { <-c.flavors.turn }()
+	defer func() { <-c.turn }()
 	for fresh := false; ; fresh = true {
-		age := time.Since(c.flavors.listed)
+		age := time.Since(c.listed)
 		if age > lookupKept || (fresh && age > lookupAgain) {
 			all, err := c.listFlavors(ctx, op)
 			if err != nil {
 				return flavor{}, err
 			}
-			c.flavors.all, c.flavors.listed = all, time.Now()
+			c.all, c.listed = all, time.Now()
 		}
-		chosen, found := c.choose(c.flavors.all, asked)
+		chosen, found := c.choose(c.all, asked)
 		if name != "" {
-			chosen, found = flavorNamed(c.flavors.all, name)
+			chosen, found = flavorNamed(c.all, name)
 		}
 		switch {
 		case found:
@@ -97,15 +112,15 @@ func flavorNamed(all []flavor, name string) (flavor, bool) {
 
 // choose returns the flavor for a size. Of several, it is the smallest, and of these the
 // first by name, so that each call chooses the same.
-func (c *Client) choose(all []flavor, asked size) (flavor, bool) {
+func (c *flavorClient) choose(all []flavor, asked size) (flavor, bool) {
 	fitting := slices.Clone(all)
 	fitting = slices.DeleteFunc(fitting, func(f flavor) bool {
 		switch {
 		case f.Disabled:
 			return true
 		case asked == size{}:
-			return c.cfg.Flavor == "" || f.Name != c.cfg.Flavor
-		case c.cfg.AtLeast:
+			return c.defaultFlavor == "" || f.Name != c.defaultFlavor
+		case c.atLeast:
 			return f.VCPUs < asked.cpu || f.MemoryMiB < asked.mib
 		}
 		return asked.or(f.size()) != f.size()
@@ -115,8 +130,8 @@ func (c *Client) choose(all []flavor, asked size) (flavor, bool) {
 	}
 	return slices.MinFunc(fitting, func(a, b flavor) int {
 		// With one of the two asked for, that of the default flavor decides the other.
-		byDefault := cmp.Compare(notDefault(a, c.cfg.Flavor), notDefault(b, c.cfg.Flavor))
-		if !c.cfg.AtLeast && byDefault != 0 {
+		byDefault := cmp.Compare(notDefault(a, c.defaultFlavor), notDefault(b, c.defaultFlavor))
+		if !c.atLeast && byDefault != 0 {
 			return byDefault
 		}
 		return cmp.Or(cmp.Compare(a.VCPUs, b.VCPUs), cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.Disk, b.Disk), strings.Compare(a.Name, b.Name))
@@ -131,9 +146,9 @@ func notDefault(f flavor, name string) int {
 }
 
 // noFlavor says which flavors there are.
-func (c *Client) noFlavor(op, name string, asked size) *cloud.Error {
+func (c *flavorClient) noFlavor(op, name string, asked size) *cloud.Error {
 	var names []string
-	for _, f := range c.flavors.all {
+	for _, f := range c.all {
 		if !f.Disabled {
 			names = append(names, fmt.Sprintf("%s (%d CPUs, %d MiB)", transport.Printable(f.Name), f.VCPUs, f.MemoryMiB))
 		}
@@ -150,17 +165,17 @@ func (c *Client) noFlavor(op, name string, asked size) *cloud.Error {
 	switch {
 	case name != "":
 		return cloud.UnknownFlavor(op, transport.Truncate(name, 128), there)
-	case asked == size{} && c.cfg.Flavor == "":
+	case asked == size{} && c.defaultFlavor == "":
 		return refuse(op, cloud.Rejected, "the VM has neither cpu nor memory, and spec.openstack.flavors.default of the Cloud is empty; %s", there)
 	case asked == size{}:
-		return refuse(op, cloud.Rejected, "no flavor is named %s, which is spec.openstack.flavors.default of the Cloud; %s", quote(c.cfg.Flavor), there)
-	case c.cfg.AtLeast:
+		return refuse(op, cloud.Rejected, "no flavor is named %s, which is spec.openstack.flavors.default of the Cloud; %s", quote(c.defaultFlavor), there)
+	case c.atLeast:
 		return refuse(op, cloud.Rejected, "no flavor has %s or more; %s", asked, there)
 	}
 	return refuse(op, cloud.Rejected, "no flavor has exactly %s; %s", asked, there)
 }
 
-func (c *Client) listFlavors(ctx context.Context, op string) ([]flavor, *cloud.Error) {
+func (c *flavorClient) listFlavors(ctx context.Context, op string) ([]flavor, *cloud.Error) {
 	call := &call{about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/flavors/detail", path: "flavors/detail", op: op}
 	all, err := listPages(ctx, c.session, call, url.Values{}, "flavors", func(f flavor) string { return f.ID })
 	if err != nil {

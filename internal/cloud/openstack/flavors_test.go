@@ -38,7 +38,7 @@ func TestFlavorIsTheSmallestThatFits(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			for atLeast, want := range map[bool]string{false: tc.exact, true: tc.atLeast} {
-				c := &Client{cfg: Config{Flavor: tc.standard, AtLeast: atLeast}}
+				c := &flavorClient{defaultFlavor: tc.standard, atLeast: atLeast}
 				got, found := c.choose(all, tc.asked)
 				if got.Name != want || found != (want != "") {
 					t.Errorf("at least %t: %q, want %q", atLeast, got.Name, want)

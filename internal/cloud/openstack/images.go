@@ -2,145 +2,117 @@ package openstack
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
-	"strconv"
-	"strings"
-	"sync"
-	"time"
-	"unicode/utf8"
+	"slices"
+
+	"github.com/privatecloud/operator/internal/cloud"
 )
 
-const (
-	// maxImages bounds the images whose names one listing looks up, in one call. The others
-	// follow with the next listings.
-	maxImages = 100
-	// maxImageNames bounds the images whose names are kept.
-	maxImageNames = 10_000
-	// imageNameKept is how long the name of an image is used without asking again: images can
-	// be renamed.
-	imageNameKept = time.Hour
-)
+// imageClient finds the images from which servers are made.
+type imageClient struct {
+	session *session
+	// defaultImage is the image of servers without a template; may be empty.
+	defaultImage string
+	ids          *lookup
+	// names has the names of the images that servers were made from.
+	names *imageNames
+}
 
-// imageRef is the image of a server. Its name is not among what the compute service shows.
-type imageRef struct{ id, name string }
+func newImageClient(s *session, defaultImage string) *imageClient {
+	return &imageClient{session: s, defaultImage: defaultImage, ids: newLookup(s, "image"), names: newImageNames(s)}
+}
 
-// UnmarshalJSON reads a reference to an image: an object, or an empty text for a server that
-// boots from a volume. It must not make a page unreadable.
-func (i *imageRef) UnmarshalJSON(data []byte) error {
-	var ref struct {
-		ID string `json:"id"`
+// imageFor returns the id of the image of a template, the default one if it is empty. No
+// image that was made from a server is a template: the server may be another tenant's.
+func (c *imageClient) imageFor(ctx context.Context, op, template string) (string, *cloud.Error) {
+	switch {
+	case template != "":
+		return c.find(ctx, op, template)
+	case c.defaultImage == "":
+		return "", refuse(op, cloud.Rejected, "the VM has no template, and spec.openstack.images.default of the Cloud is empty")
 	}
-	*i = imageRef{}
-	if json.Unmarshal(data, &ref) == nil && isID(ref.ID) {
-		i.id = ref.ID
+	id, err := c.find(ctx, op, c.defaultImage)
+	return id, misconfigured("images.default", err)
+}
+
+// find returns the id of an image that is given by name or id.
+func (c *imageClient) find(ctx context.Context, op, name string) (string, *cloud.Error) {
+	var got struct {
+		Images []listedImage `json:"images"`
+	}
+	call := &call{
+		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images",
+		query: url.Values{"name": {name}, "status": {"active"}}, op: op, out: &got, limit: maxList,
+	}
+	byID := looksLikeID.MatchString(name)
+	if byID && c.ids.get(name) == "" {
+		if err := c.checkTemplate(ctx, op, name); err != nil {
+			return "", err
+		}
+		c.ids.put(name, name)
+	}
+	id, err := c.ids.idOf(ctx, call, name, func() []named {
+		return c.templates(got.Images, name)
+	})
+	if err == nil && !byID {
+		c.names.put(id, name)
+	}
+	return id, err
+}
+
+// checkTemplate refuses the id of an image that is no template. The create says whether an image exists.
+func (c *imageClient) checkTemplate(ctx context.Context, op, id string) *cloud.Error {
+	var got listedImage
+	err := c.session.do(ctx, &call{
+		about: aboutImage, service: image, method: http.MethodGet, route: "image/images/{id}", path: "images/" + id, op: op, out: &got,
+	})
+	switch {
+	case err != nil && err.Kind == cloud.NotFound:
+		return nil
+	case err != nil:
+		err.Detail = "looking for image " + quote(id) + ": " + err.Detail
+		return err
+	case len(c.templates([]listedImage{got}, id)) == 0:
+		return refuse(op, cloud.Rejected, "image %s was made from a server and cannot be used as a template: see the documentation of clouds of type OpenStack for how an administrator can change that", quote(id))
 	}
 	return nil
 }
 
-// imageNames keeps the names of images by id.
-type imageNames struct {
-	mu    sync.Mutex
-	names map[string]imageName
+// listedImage is an image in the JSON of the image service.
+type listedImage struct {
+	named
+	// Mark, Type and ServerID are those of snapshotImage.
+	Mark     string `json:"privatecloud:snapshot"`
+	Type     string `json:"image_type"`
+	ServerID string `json:"instance_uuid"`
+	// Volumes is set in images of servers that boot from a volume: nova boots a copy of the volume.
+	Volumes any `json:"block_device_mapping"`
+	// Visibility is "public" in images that every project can boot.
+	Visibility string `json:"visibility"`
 }
 
-// imageName is empty for an image that is deleted, or that the project cannot see.
-type imageName struct {
-	name string
-	at   time.Time
+// ofServer reports whether an image was made from a server, as a snapshot, a backup, or when the server was shelved. It
+// may have the data and the name of another tenant's server, unless it is public.
+func (n listedImage) ofServer() bool {
+	return n.Mark != "" || n.Visibility != "public" && (n.ServerID != "" || n.Volumes != nil || n.Type == "snapshot" || n.Type == "backup")
 }
 
-func newImageNames() *imageNames { return &imageNames{names: map[string]imageName{}} }
-
-// of returns the name of an image, however old; empty if it is not known.
-func (n *imageNames) of(id string) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.names[id].name
-}
-
-// due reports whether the name of an image is to be looked up.
-func (n *imageNames) due(id string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	kept, known := n.names[id]
-	return id != "" && (!known || time.Since(kept.at) > imageNameKept)
-}
-
-func (n *imageNames) put(id, name string) {
-	if utf8.RuneCountInString(name) > maxName {
-		name = ""
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if _, known := n.names[id]; !known && len(n.names) >= maxImageNames {
-		clear(n.names)
-	}
-	n.names[id] = imageName{name: name, at: time.Now()}
-}
-
-// nameImages looks the names of images up, in one call, and in a second one those that are
-// not shown, because they are hidden or deleted. Whether it succeeds or not, none of them is
-// asked for again soon, and one that was known keeps its name: the servers are listed all
-// the same.
-func (c *Client) nameImages(ctx context.Context, op string, ids []string) {
-	for _, id := range ids {
-		c.imageNames.put(id, c.imageNames.of(id))
-	}
-	for _, hidden := range []bool{false, true} {
-		ids = c.nameSome(ctx, op, ids, hidden)
-	}
-}
-
-// nameSome looks the names of images up, either of those that are hidden or of the others,
-// and returns the ids that are not among them; none if the call fails.
-func (c *Client) nameSome(ctx context.Context, op string, ids []string, hidden bool) (rest []string) {
-	if len(ids) == 0 {
-		return nil
-	}
-	query := url.Values{"id": {"in:" + strings.Join(ids, ",")}, "limit": {strconv.Itoa(len(ids))}}
-	if hidden {
-		query.Set(hiddenKey, "true")
-	}
-	var got struct {
-		Images []named `json:"images"`
-	}
-	err := c.session.do(ctx, &call{
-		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images", query: query, op: op, out: &got, limit: maxList,
-	})
-	if err != nil {
-		return nil
-	}
-	names := map[string]string{}
-	for _, i := range got.Images {
-		names[i.ID] = i.Name
-	}
-	for _, id := range ids {
-		if name, shown := names[id]; shown {
-			c.imageNames.put(id, name)
-		} else {
-			rest = append(rest, id)
+// templates returns the images from which servers may be made. An image of a server counts only if it has the wanted
+// name or id, the Cloud names it as the default, no other image has that name, and this client did not make it.
+func (c *imageClient) templates(images []listedImage, wanted string) []named {
+	usable := slices.DeleteFunc(slices.Clone(images), listedImage.ofServer)
+	is := func(n listedImage) bool { return n.Name == wanted || n.ID == wanted }
+	if wanted == c.defaultImage && !slices.ContainsFunc(usable, is) {
+		for _, n := range images {
+			if n.Mark == "" && is(n) {
+				usable = append(usable, n)
+			}
 		}
 	}
-	return rest
-}
-
-// unnamed are the servers of a page that wait for the names of their images.
-type unnamed struct {
-	servers []*server
-	ids     map[string]bool
-}
-
-// hold reports whether a server waits until the names of the images of the page are looked up.
-func (u *unnamed) hold(c *Client, s *server) bool {
-	if !u.ids[s.Image.id] && (len(u.ids) == maxImages || !c.imageNames.due(s.Image.id)) {
-		return false
+	names := make([]named, 0, len(usable))
+	for _, n := range usable {
+		names = append(names, n.named)
 	}
-	if u.ids == nil {
-		u.ids = map[string]bool{}
-	}
-	u.ids[s.Image.id] = true
-	u.servers = append(u.servers, s)
-	return true
+	return names
 }

@@ -209,7 +209,7 @@ func TestZoneNamesNoHost(t *testing.T) {
 }
 
 func TestNamesOfImagesAreBounded(t *testing.T) {
-	names := newImageNames()
+	names := newImageNames(nil)
 	for i := range maxImageNames + 1 {
 		names.put(fmt.Sprint(i), "debian")
 	}

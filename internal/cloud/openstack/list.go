@@ -85,7 +85,7 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 				return fmt.Errorf("the listing has %w", err)
 			}
 			last = s.ID
-			if held.hold(c, &s) {
+			if held.hold(c.images.names, &s) {
 				return nil
 			}
 			return c.pass(&s, take)
@@ -99,7 +99,7 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 		return failed
 	}
 	if failed = c.session.do(ctx, call); failed == nil {
-		c.nameImages(ctx, op, slices.Sorted(maps.Keys(held.ids)))
+		c.images.names.lookUp(ctx, op, slices.Sorted(maps.Keys(held.ids)))
 		for _, s := range held.servers {
 			if err := c.pass(s, take); err != nil {
 				return "", asListError(call, err)
@@ -112,6 +112,25 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 		failed.Kind = cloud.Unavailable
 	}
 	return "", failed
+}
+
+// unnamed are the servers of a page that wait for the names of their images.
+type unnamed struct {
+	servers []*server
+	ids     map[string]bool
+}
+
+// hold reports whether a server waits until the names of the images of the page are looked up.
+func (u *unnamed) hold(names *imageNames, s *server) bool {
+	if !u.ids[s.Image.id] && (len(u.ids) == maxImages || !names.due(s.Image.id)) {
+		return false
+	}
+	if u.ids == nil {
+		u.ids = map[string]bool{}
+	}
+	u.ids[s.Image.id] = true
+	u.servers = append(u.servers, s)
+	return true
 }
 
 // pass takes a server that is complete.

@@ -13,7 +13,7 @@ import (
 // CreateNetwork makes a network and its subnet, or the subnet of a network of this name
 // that has none. The name is the first proof of what the network is for, and the
 // description, which has the key, the second.
-func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
+func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
 	op := "create network " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Network{}, err
@@ -50,7 +50,7 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 }
 
 // bare reports whether a network has no subnet: another request may have completed it.
-func (c *Client) bare(ctx context.Context, op, id string) bool {
+func (c *networkClient) bare(ctx context.Context, op, id string) bool {
 	subnets, err := c.listSubnets(ctx, op, aboutCloud, url.Values{"network_id": {id}})
 	return err == nil && len(subnets) == 0
 }
@@ -65,7 +65,7 @@ func description(key string) string {
 
 // halfMade returns the network of the request that has no subnet yet; nil if there is
 // none. Of several it is the oldest.
-func (c *Client) halfMade(ctx context.Context, op string, req cloud.CreateNetwork) (*neutronNetwork, *cloud.Error) {
+func (c *networkClient) halfMade(ctx context.Context, op string, req cloud.CreateNetwork) (*neutronNetwork, *cloud.Error) {
 	named, err := c.listNetworks(ctx, op, url.Values{"name": {req.Name}})
 	if err != nil || len(named) == 0 {
 		return nil, err
@@ -87,7 +87,7 @@ func (c *Client) halfMade(ctx context.Context, op string, req cloud.CreateNetwor
 }
 
 // createBare makes a network without a subnet. It is never sent twice.
-func (c *Client) createBare(ctx context.Context, op string, req cloud.CreateNetwork) (*neutronNetwork, *cloud.Error) {
+func (c *networkClient) createBare(ctx context.Context, op string, req cloud.CreateNetwork) (*neutronNetwork, *cloud.Error) {
 	var got struct {
 		Network neutronNetwork `json:"network"`
 	}
@@ -106,7 +106,7 @@ func (c *Client) createBare(ctx context.Context, op string, req cloud.CreateNetw
 
 // createSubnet makes the subnet of a network. A second one cannot be made: the service
 // refuses ranges that overlap.
-func (c *Client) createSubnet(ctx context.Context, op string, n neutronNetwork, req cloud.CreateNetwork, gateway netip.Addr) (cloud.Network, *cloud.Error) {
+func (c *networkClient) createSubnet(ctx context.Context, op string, n neutronNetwork, req cloud.CreateNetwork, gateway netip.Addr) (cloud.Network, *cloud.Error) {
 	version := 4
 	if gateway.Is6() {
 		version = 6

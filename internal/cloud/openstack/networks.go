@@ -13,6 +13,18 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+// networkClient makes calls about networks and their subnets, and finds the networks of new servers.
+type networkClient struct {
+	session *session
+	// defaultNetwork is Config.Network.
+	defaultNetwork string
+	ids            *lookup
+}
+
+func newNetworkClient(s *session, defaultNetwork string) *networkClient {
+	return &networkClient{session: s, defaultNetwork: defaultNetwork, ids: newLookup(s, "network")}
+}
+
 // neutronNetwork is a network in the JSON of the network service.
 type neutronNetwork struct {
 	ID          string `json:"id"`
@@ -72,7 +84,7 @@ func firstOf(subnets []subnet) (subnet, bool) {
 
 // ListNetworks returns the networks of the project, and those of others that it may use:
 // shared and external ones.
-func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
+func (c *networkClient) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 	const op = "list networks"
 	ctx, end, err := c.session.begin(ctx, op)
 	if err != nil {
@@ -113,7 +125,7 @@ func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 }
 
 // GetNetwork returns the network of this id.
-func (c *Client) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
+func (c *networkClient) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
 	op := "get network " + quote(id)
 	ctx, end, err := c.session.beginAbout(ctx, op, id)
 	if err != nil {
@@ -128,7 +140,7 @@ func (c *Client) GetNetwork(ctx context.Context, id string) (cloud.Network, erro
 }
 
 // getNetwork returns a network with its subnets.
-func (c *Client) getNetwork(ctx context.Context, op, id string) (neutronNetwork, []subnet, *cloud.Error) {
+func (c *networkClient) getNetwork(ctx context.Context, op, id string) (neutronNetwork, []subnet, *cloud.Error) {
 	var got struct {
 		Network neutronNetwork `json:"network"`
 	}
@@ -147,7 +159,7 @@ func (c *Client) getNetwork(ctx context.Context, op, id string) (neutronNetwork,
 
 // UpdateNetwork sets the gateway. It fails with Busy if somebody else changes the subnet
 // at the same time.
-func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
+func (c *networkClient) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
 	op := "update network " + quote(id)
 	ctx, end, err := c.session.beginAbout(ctx, op, id)
 	if err != nil {
@@ -187,7 +199,7 @@ func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.N
 }
 
 // DeleteNetwork deletes a network with its subnets.
-func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
+func (c *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 	op := "delete network " + quote(id)
 	ctx, end, err := c.session.beginAbout(ctx, op, id)
 	if err != nil {
@@ -197,7 +209,7 @@ func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
 	return asError(c.session.do(ctx, c.networkDeletion(op, id)))
 }
 
-func (c *Client) networkDeletion(op, id string) *call {
+func (c *networkClient) networkDeletion(op, id string) *call {
 	return &call{about: aboutNetwork, service: network, method: http.MethodDelete, route: "network/networks/{id}", path: "networks/" + id, op: op}
 }
 
@@ -215,7 +227,7 @@ func gatewayIn(op, cidr, gateway string) (netip.Addr, *cloud.Error) {
 }
 
 // listNetworks lists the networks of the project that match a query.
-func (c *Client) listNetworks(ctx context.Context, op string, query url.Values) ([]neutronNetwork, *cloud.Error) {
+func (c *networkClient) listNetworks(ctx context.Context, op string, query url.Values) ([]neutronNetwork, *cloud.Error) {
 	project, err := c.session.project(ctx, op)
 	if err != nil {
 		return nil, err
@@ -224,12 +236,12 @@ func (c *Client) listNetworks(ctx context.Context, op string, query url.Values) 
 	return c.listPagesOfNetworks(ctx, op, query)
 }
 
-func (c *Client) listPagesOfNetworks(ctx context.Context, op string, query url.Values) ([]neutronNetwork, *cloud.Error) {
+func (c *networkClient) listPagesOfNetworks(ctx context.Context, op string, query url.Values) ([]neutronNetwork, *cloud.Error) {
 	call := &call{about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks", op: op}
 	return listPages(ctx, c.session, call, query, "networks", neutronNetwork.marker)
 }
 
-func (c *Client) listSubnets(ctx context.Context, op string, about subject, query url.Values) ([]subnet, *cloud.Error) {
+func (c *networkClient) listSubnets(ctx context.Context, op string, about subject, query url.Values) ([]subnet, *cloud.Error) {
 	call := &call{about: about, service: network, method: http.MethodGet, route: "network/subnets", path: "subnets", op: op}
 	subnets, err := listPages(ctx, c.session, call, query, "subnets", subnet.marker)
 	if err != nil && (err.Kind == cloud.NotFound || err.Kind == cloud.NotFoundUnproven) {

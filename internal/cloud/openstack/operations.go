@@ -53,7 +53,7 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 	s, err := c.get(ctx, op, serverID)
 	switch {
 	case err != nil && err.Kind == cloud.NotFound && kind == opDelete:
-		c.leaveGroup(ctx, op, serverID)
+		c.groups.leaveGroup(ctx, op, serverID)
 		return cloud.Operation{Done: true, ServerID: serverID}, nil
 	case err != nil && err.Kind == cloud.NotFoundUnproven:
 		// Nothing more is learned from the operation: the server is looked for.

@@ -31,9 +31,10 @@ type serverGroup struct {
 // has reports whether a group has this policy and no other.
 func (g serverGroup) has(policy string) bool { return len(g.Policies) == 1 && g.Policies[0] == policy }
 
-// serverGroups says which server groups are in use. The service does not delete those
-// without servers.
-type serverGroups struct {
+// serverGroupClient finds, makes and removes server groups, and says which are in use. The
+// service does not delete those without servers.
+type serverGroupClient struct {
+	session *session
 	// turn is held while groups are looked for, made or removed: names of groups are not unique.
 	turn chan struct{}
 
@@ -44,56 +45,56 @@ type serverGroups struct {
 	leaving map[string]string
 }
 
-func newServerGroups() *serverGroups {
-	return &serverGroups{turn: make(chan struct{}, 1), creating: map[string]int{}, leaving: map[string]string{}}
+func newServerGroupClient(s *session) *serverGroupClient {
+	return &serverGroupClient{session: s, turn: make(chan struct{}, 1), creating: map[string]int{}, leaving: map[string]string{}}
 }
 
 // maxLeaving bounds leaving.
 const maxLeaving = 10_000
 
 // leave records that the deletion of a server with a group has begun.
-func (g *serverGroups) leave(id, group string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if group != "" && len(g.leaving) < maxLeaving {
-		g.leaving[id] = group
+func (c *serverGroupClient) leave(id, group string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if group != "" && len(c.leaving) < maxLeaving {
+		c.leaving[id] = group
 	}
 }
 
 // left returns, once, the group that a server had which is gone; empty for none.
-func (g *serverGroups) left(id string) string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	group := g.leaving[id]
-	delete(g.leaving, id)
+func (c *serverGroupClient) left(id string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	group := c.leaving[id]
+	delete(c.leaving, id)
 	return group
 }
 
 // begin records that a create in a group is under way. done ends that.
-func (g *serverGroups) begin(id string) (done func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.creating[id]++
+func (c *serverGroupClient) begin(id string) (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.creating[id]++
 	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.creating[id]--
-		if g.creating[id] == 0 {
-			delete(g.creating, id)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.creating[id]--
+		if c.creating[id] == 0 {
+			delete(c.creating, id)
 		}
 	}
 }
 
-func (g *serverGroups) idle(id string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.creating[id] == 0
+func (c *serverGroupClient) idle(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.creating[id] == 0
 }
 
 // serverGroupFor returns the id of the server group of an anti-affinity, which is made if
 // there is none, empty without one. done must be called after the create. Groups of the
 // same cluster that have no servers are removed before one is made.
-func (c *Client) serverGroupFor(ctx context.Context, op string, a cloud.AntiAffinity) (id string, done func(), failed *cloud.Error) {
+func (c *serverGroupClient) serverGroupFor(ctx context.Context, op string, a cloud.AntiAffinity) (id string, done func(), failed *cloud.Error) {
 	if a == (cloud.AntiAffinity{}) {
 		return "", func() {}, nil
 	}
@@ -112,7 +113,7 @@ func (c *Client) serverGroupFor(ctx context.Context, op string, a cloud.AntiAffi
 	}
 	for _, g := range groups {
 		if g.Name == a.Group && g.has(policy) {
-			return g.ID, c.groups.begin(g.ID), nil
+			return g.ID, c.begin(g.ID), nil
 		}
 	}
 	c.removeEmpty(ctx, op, groups, clusterOf(a.Group))
@@ -120,14 +121,14 @@ func (c *Client) serverGroupFor(ctx context.Context, op string, a cloud.AntiAffi
 	if failed != nil {
 		return "", nil, failed
 	}
-	return id, c.groups.begin(id), nil
+	return id, c.begin(id), nil
 }
 
 // lookAtGroups waits for the turn to look for groups. release ends it.
-func (c *Client) lookAtGroups(ctx context.Context, op string) (release func(), failed *cloud.Error) {
+func (c *serverGroupClient) lookAtGroups(ctx context.Context, op string) (release func(), failed *cloud.Error) {
 	select {
-	case c.groups.turn <- struct{}{}:
-		return func() { <-c.groups.turn }, nil
+	case c.turn <- struct{}{}:
+		return func() { <-c.turn }, nil
 	case <-ctx.Done():
 		return nil, c.session.ended(ctx, op)
 	}
@@ -148,7 +149,7 @@ func clusterOf(group string) string {
 
 // listServerGroups returns the groups of the project in the order of their ids: of several
 // with one name, each manager uses the same.
-func (c *Client) listServerGroups(ctx context.Context, op string) ([]serverGroup, *cloud.Error) {
+func (c *serverGroupClient) listServerGroups(ctx context.Context, op string) ([]serverGroup, *cloud.Error) {
 	var got struct {
 		Groups []serverGroup `json:"server_groups"`
 	}
@@ -165,7 +166,7 @@ func (c *Client) listServerGroups(ctx context.Context, op string) ([]serverGroup
 	return groups, nil
 }
 
-func (c *Client) makeServerGroup(ctx context.Context, op, name, policy string) (string, *cloud.Error) {
+func (c *serverGroupClient) makeServerGroup(ctx context.Context, op, name, policy string) (string, *cloud.Error) {
 	var made struct {
 		Group serverGroup `json:"server_group"`
 	}
@@ -187,10 +188,10 @@ func (c *Client) makeServerGroup(ctx context.Context, op, name, policy string) (
 // removeEmpty removes the groups of a cluster that have no servers and are not needed by a
 // create of this client. It is repeated with the next create, so failures do not matter: a
 // create whose group another manager has removed is refused, and sent again.
-func (c *Client) removeEmpty(ctx context.Context, op string, groups []serverGroup, cluster string) {
+func (c *serverGroupClient) removeEmpty(ctx context.Context, op string, groups []serverGroup, cluster string) {
 	for _, g := range groups {
 		ours := strings.HasPrefix(g.Name, cluster) && (g.has(antiAffinity) || g.has(softAntiAffinity))
-		if !ours || len(g.Members) > 0 || !c.groups.idle(g.ID) {
+		if !ours || len(g.Members) > 0 || !c.idle(g.ID) {
 			continue
 		}
 		_ = c.session.do(ctx, &call{
@@ -202,8 +203,8 @@ func (c *Client) removeEmpty(ctx context.Context, op string, groups []serverGrou
 
 // leaveGroup removes the groups of a cluster without servers once a server that had one is
 // gone.
-func (c *Client) leaveGroup(ctx context.Context, op, id string) {
-	group := c.groups.left(id)
+func (c *serverGroupClient) leaveGroup(ctx context.Context, op, id string) {
+	group := c.left(id)
 	if group == "" {
 		return
 	}

@@ -87,7 +87,7 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 // complete adds to a server what the service does not show of it, as far as it is known, and
 // leaves of its fault what is for users.
 func (c *Client) complete(s *server) {
-	s.Image.name = c.imageNames.of(s.Image.id)
+	s.Image.name = c.images.names.of(s.Image.id)
 	s.Fault.Message = c.publicFault(s.Fault.Message)
 }
 
@@ -129,20 +129,20 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	if err != nil {
 		return cloud.Result{}, err
 	}
-	imageID, err := c.imageFor(ctx, op, req.Template)
+	imageID, err := c.images.imageFor(ctx, op, req.Template)
 	if err != nil {
-		return cloud.Result{}, ofDefault(req.Template == "" && c.cfg.Image != "", "images.default", err)
+		return cloud.Result{}, err
 	}
 	asked := size{cpu: req.CPU, mib: req.MemoryMiB}
-	chosen, err := c.flavorFor(ctx, op, req.Flavor, asked)
+	chosen, err := c.flavors.flavorForNew(ctx, op, req.Flavor, asked)
 	if err != nil {
-		return cloud.Result{}, ofDefault(asked == size{} && req.Flavor == "" && c.cfg.Flavor != "", "flavors.default", err)
+		return cloud.Result{}, err
 	}
-	attached, err := c.attachment(ctx, op, req.Attachments())
+	attached, err := c.networks.attachment(ctx, op, req.Attachments())
 	if err != nil {
-		return cloud.Result{}, ofDefault(len(req.Attachments()) == 0, "network.default", err)
+		return cloud.Result{}, err
 	}
-	group, created, err := c.serverGroupFor(ctx, op, req.AntiAffinity)
+	group, created, err := c.groups.serverGroupFor(ctx, op, req.AntiAffinity)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -183,7 +183,8 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	if err := c.session.do(ctx, call); err != nil {
 		if cloud.Is(err, cloud.Rejected, cloud.Forbidden) {
 			// What was looked up may have been replaced since.
-			c.forgetLookups()
+			c.images.ids.forget()
+			c.networks.ids.forget()
 		}
 		if group != "" && groupGone(err) {
 			err.Kind = cloud.Busy
@@ -196,7 +197,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	built := asked.or(chosen.size())
 	return cloud.Result{Operation: operation(opCreate, made.Server.ID), Server: cloud.Server{
 		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib, Flavor: chosen.Name,
-		Image: cloud.Image{Name: c.imageNames.of(imageID), ID: imageID}, NetworkID: req.FirstNetwork(), Zone: req.Zone,
+		Image: cloud.Image{Name: c.images.names.of(imageID), ID: imageID}, NetworkID: req.FirstNetwork(), Zone: req.Zone,
 	}}, nil
 }
 

@@ -247,7 +247,7 @@ func (c *Client) resize(ctx context.Context, op string, current *server, name st
 		return cloud.Result{Operation: operation(opResize, id)}, nil
 	}
 	target := to.or(current.size())
-	chosen, err := c.flavorFor(ctx, op, name, target)
+	chosen, err := c.flavors.flavorFor(ctx, op, name, target)
 	if err != nil {
 		return cloud.Result{}, err
 	}

@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -34,6 +35,22 @@ type server struct {
 	Fault struct {
 		Message string `json:"message"`
 	} `json:"fault"`
+}
+
+// imageRef is the image of a server. Its name is not among what the compute service shows.
+type imageRef struct{ id, name string }
+
+// UnmarshalJSON reads a reference to an image: an object, or an empty text for a server that
+// boots from a volume. It must not make a page unreadable.
+func (i *imageRef) UnmarshalJSON(data []byte) error {
+	var ref struct {
+		ID string `json:"id"`
+	}
+	*i = imageRef{}
+	if json.Unmarshal(data, &ref) == nil && isID(ref.ID) {
+		i.id = ref.ID
+	}
+	return nil
 }
 
 // stamp is a time, zero if it cannot be read: a time must not make a page unreadable.
