@@ -8,13 +8,14 @@ import (
 
 // Client is one project in one region. It is safe for concurrent use.
 type Client struct {
-	cfg      Config
-	session  *session
-	images   *imageClient
-	flavors  *flavorClient
-	networks *networkClient
-	groups   *serverGroupClient
-	pace     pace
+	cfg       Config
+	session   *session
+	images    *imageClient
+	flavors   *flavorClient
+	networks  *networkClient
+	groups    *serverGroupClient
+	snapshots *snapshotClient
+	pace      pace
 }
 
 var (
@@ -37,7 +38,7 @@ func New(cfg Config) (*Client, error) {
 	return &Client{
 		cfg: cfg, session: s, pace: defaultPace,
 		images: newImageClient(s, cfg.Image), flavors: newFlavorClient(s, cfg), networks: newNetworkClient(s, cfg.Network),
-		groups: newServerGroupClient(s),
+		groups: newServerGroupClient(s), snapshots: &snapshotClient{session: s},
 	}, nil
 }
 

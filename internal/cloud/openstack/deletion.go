@@ -21,7 +21,7 @@ func (c *Client) DeleteSnapshots(ctx context.Context, serverID, owner string) er
 		return failed
 	}
 	defer end()
-	images, failed := c.visibleImagesOf(ctx, op, serverID)
+	images, failed := c.snapshots.listVisible(ctx, op, serverID)
 	if failed != nil {
 		return failed
 	}
@@ -29,7 +29,7 @@ func (c *Client) DeleteSnapshots(ctx context.Context, serverID, owner string) er
 		if !i.ours() || i.Owner != owner {
 			continue
 		}
-		switch err := c.deleteImage(ctx, op, i.ID); {
+		switch err := c.snapshots.delete(ctx, op, i.ID); {
 		case err == nil, err.Kind == cloud.NotFound:
 		case cloud.Is(err, cloud.Rejected, cloud.Forbidden, cloud.Busy): // it is protected, or in use
 		default:

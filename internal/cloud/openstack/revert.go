@@ -24,7 +24,7 @@ func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (clou
 		return cloud.Result{}, err
 	}
 	defer end()
-	i, err := c.snapshotOf(ctx, op, req.ServerID, req.SnapshotID)
+	i, err := c.snapshots.get(ctx, op, req.ServerID, req.SnapshotID)
 	switch {
 	case err != nil && err.Kind == cloud.NotFoundUnproven:
 		return cloud.Result{}, refuse(op, cloud.Unavailable, "something in front of the cloud says that the image of the snapshot does not exist")

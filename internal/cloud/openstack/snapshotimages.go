@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -26,10 +24,6 @@ const (
 // hiddenKey is the filter of listings for images that somebody has hidden. The image service
 // lists either those or the others.
 const hiddenKey = "os_hidden"
-
-// abandonedAfter is for how long an image may wait for its data although the compute
-// service does not work on it. It makes the image first, and takes note of that then.
-const abandonedAfter = 10 * time.Minute
 
 // snapshotImage is an image in the JSON of the image service, which the compute service has
 // made from a server.
@@ -70,14 +64,17 @@ func (i snapshotImage) domain() cloud.Snapshot {
 	return s
 }
 
-// imagesOf returns the images of the project that are snapshots of a server, oldest first,
+// snapshotClient reads and deletes the images that were made from servers.
+type snapshotClient struct{ session *session }
+
+// list returns the images of the project that are snapshots of a server, oldest first,
 // also those that somebody has hidden in the listings of the image service.
-func (c *Client) imagesOf(ctx context.Context, op, serverID string) ([]snapshotImage, *cloud.Error) {
-	images, err := c.visibleImagesOf(ctx, op, serverID)
+func (c *snapshotClient) list(ctx context.Context, op, serverID string) ([]snapshotImage, *cloud.Error) {
+	images, err := c.listVisible(ctx, op, serverID)
 	if err != nil {
 		return nil, err
 	}
-	hidden, err := c.listImagesOf(ctx, op, serverID, url.Values{hiddenKey: {"true"}})
+	hidden, err := c.query(ctx, op, serverID, url.Values{hiddenKey: {"true"}})
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +84,9 @@ func (c *Client) imagesOf(ctx context.Context, op, serverID string) ([]snapshotI
 	return sorted(append(images, hidden...)), nil
 }
 
-// visibleImagesOf is imagesOf without hidden images.
-func (c *Client) visibleImagesOf(ctx context.Context, op, serverID string) ([]snapshotImage, *cloud.Error) {
-	return c.listImagesOf(ctx, op, serverID, url.Values{})
+// listVisible is list without hidden images.
+func (c *snapshotClient) listVisible(ctx context.Context, op, serverID string) ([]snapshotImage, *cloud.Error) {
+	return c.query(ctx, op, serverID, url.Values{})
 }
 
 // sorted sorts images, oldest first. One that was hidden between two listings is in both.
@@ -100,15 +97,15 @@ func sorted(images []snapshotImage) []snapshotImage {
 	return slices.CompactFunc(images, func(a, b snapshotImage) bool { return a.ID == b.ID })
 }
 
-// listImagesOf returns the images of a query that are snapshots of a server, oldest first.
-func (c *Client) listImagesOf(ctx context.Context, op, serverID string, query url.Values) ([]snapshotImage, *cloud.Error) {
+// query returns the snapshots of a server among the images that match a filter, oldest first.
+func (c *snapshotClient) query(ctx context.Context, op, serverID string, filter url.Values) ([]snapshotImage, *cloud.Error) {
 	project, err := c.session.project(ctx, op)
 	if err != nil {
 		return nil, err
 	}
 	call := &call{about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images", op: op}
-	maps.Copy(query, url.Values{"instance_uuid": {serverID}, "image_type": {"snapshot"}, "owner": {project}})
-	images, err := listPages(ctx, c.session, call, query, "images", func(i snapshotImage) string {
+	maps.Copy(filter, url.Values{"instance_uuid": {serverID}, "image_type": {"snapshot"}, "owner": {project}})
+	images, err := listPages(ctx, c.session, call, filter, "images", func(i snapshotImage) string {
 		if !isID(i.ID) {
 			return ""
 		}
@@ -120,8 +117,8 @@ func (c *Client) listImagesOf(ctx context.Context, op, serverID string, query ur
 	return sorted(slices.DeleteFunc(images, func(i snapshotImage) bool { return !i.of(serverID) })), nil
 }
 
-// snapshotOf returns the image of this id, which is a snapshot of a server.
-func (c *Client) snapshotOf(ctx context.Context, op, serverID, id string) (snapshotImage, *cloud.Error) {
+// get returns the image of this id, which is a snapshot of a server.
+func (c *snapshotClient) get(ctx context.Context, op, serverID, id string) (snapshotImage, *cloud.Error) {
 	var got snapshotImage
 	call := &call{
 		about: aboutImage, service: image, method: http.MethodGet, route: "image/images/{id}", path: "images/" + id, op: op, out: &got,
@@ -138,29 +135,9 @@ func (c *Client) snapshotOf(ctx context.Context, op, serverID, id string) (snaps
 	return got, nil
 }
 
-func (c *Client) deleteImage(ctx context.Context, op, id string) *cloud.Error {
+// delete deletes an image.
+func (c *snapshotClient) delete(ctx context.Context, op, id string) *cloud.Error {
 	return c.session.do(ctx, &call{
 		about: aboutImage, service: image, method: http.MethodDelete, route: "image/images/{id}", path: "images/" + id, op: op,
 	})
-}
-
-// beingTaken reports whether the data of images will still come which do not have it yet.
-// The compute service shows in the task of a server that it works on one.
-func (c *Client) beingTaken(ctx context.Context, op, serverID string, images []snapshotImage) (bool, *cloud.Error) {
-	waiting := slices.DeleteFunc(slices.Clone(images), func(i snapshotImage) bool { return !i.ours() || i.taken() || i.dead() })
-	if len(waiting) == 0 {
-		return false, nil
-	}
-	s, err := c.get(ctx, op, serverID)
-	switch {
-	case err != nil && err.Kind == cloud.NotFound:
-		return false, nil
-	case err != nil:
-		return false, err
-	case strings.HasPrefix(s.Task, "image_"):
-		return true, nil
-	}
-	return slices.ContainsFunc(waiting, func(i snapshotImage) bool {
-		return i.CreatedAt.IsZero() || time.Since(i.CreatedAt.Time) < abandonedAfter
-	}), nil
 }

@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -19,6 +20,9 @@ const (
 	snapshotPause = 250 * time.Millisecond
 	// descriptionKey is the property that tools show as the description of an image.
 	descriptionKey = "description"
+	// abandonedAfter is for how long an image may wait for its data although the compute
+	// service does not work on it. It makes the image first, and takes note of that then.
+	abandonedAfter = 10 * time.Minute
 )
 
 var _ cloud.Snapshotter = (*Client)(nil)
@@ -32,7 +36,7 @@ func (c *Client) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Sn
 		return nil, err
 	}
 	defer end()
-	images, err := c.imagesOf(ctx, op, serverID)
+	images, err := c.snapshots.list(ctx, op, serverID)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +107,7 @@ func (c *Client) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (
 // madeBefore returns the snapshot of an earlier create with the name, nil if there is none.
 // It deletes images of the name that will never have their data.
 func (c *Client) madeBefore(ctx context.Context, op string, req cloud.CreateSnapshot) (*cloud.Snapshot, *cloud.Error) {
-	images, err := c.imagesOf(ctx, op, req.ServerID)
+	images, err := c.snapshots.list(ctx, op, req.ServerID)
 	if err != nil {
 		return nil, err
 	}
@@ -119,13 +123,34 @@ func (c *Client) madeBefore(ctx context.Context, op string, req cloud.CreateSnap
 		case taking:
 			return nil, unfinished(op)
 		default:
-			if err := c.deleteImage(ctx, op, i.ID); err != nil && err.Kind != cloud.NotFound {
+			if err := c.snapshots.delete(ctx, op, i.ID); err != nil && err.Kind != cloud.NotFound {
 				err.Uncertain = false // nothing was created
 				return nil, err
 			}
 		}
 	}
 	return nil, nil
+}
+
+// beingTaken reports whether the data of images will still come which do not have it yet.
+// The compute service shows in the task of a server that it works on one.
+func (c *Client) beingTaken(ctx context.Context, op, serverID string, images []snapshotImage) (bool, *cloud.Error) {
+	waiting := slices.DeleteFunc(slices.Clone(images), func(i snapshotImage) bool { return !i.ours() || i.taken() || i.dead() })
+	if len(waiting) == 0 {
+		return false, nil
+	}
+	s, err := c.get(ctx, op, serverID)
+	switch {
+	case err != nil && err.Kind == cloud.NotFound:
+		return false, nil
+	case err != nil:
+		return false, err
+	case strings.HasPrefix(s.Task, "image_"):
+		return true, nil
+	}
+	return slices.ContainsFunc(waiting, func(i snapshotImage) bool {
+		return i.CreatedAt.IsZero() || time.Since(i.CreatedAt.Time) < abandonedAfter
+	}), nil
 }
 
 // propertiesFor returns the properties of the image of a new snapshot.
@@ -149,7 +174,7 @@ func valueOf(s *cloud.Snapshot) cloud.Snapshot {
 func (c *Client) awaitSnapshot(ctx context.Context, op, serverID, id string) (cloud.Snapshot, *cloud.Error) {
 	until := time.Now().Add(snapshotHold)
 	for pause := snapshotPause; ; pause *= 2 {
-		i, err := c.snapshotOf(ctx, op, serverID, id)
+		i, err := c.snapshots.get(ctx, op, serverID, id)
 		switch {
 		case err != nil && err.Kind == cloud.NotFound:
 			return cloud.Snapshot{}, refuse(op, cloud.Failed, "the cloud accepted the snapshot, and gave it up")
@@ -179,10 +204,10 @@ func (c *Client) DeleteSnapshot(ctx context.Context, serverID, id string) error 
 		return err
 	}
 	defer end()
-	if _, err := c.snapshotOf(ctx, op, serverID, id); err != nil {
+	if _, err := c.snapshots.get(ctx, op, serverID, id); err != nil {
 		return err
 	}
-	return asError(c.deleteImage(ctx, op, id))
+	return asError(c.snapshots.delete(ctx, op, id))
 }
 
 // basicPlane replaces the characters that the image service does not store.
