@@ -1,10 +1,6 @@
 package inventory
 
-import (
-	"strings"
-
-	"github.com/privatecloud/operator/internal/cloud"
-)
+import "strings"
 
 // leastUID is how many letters and digits of a UID a label must have to be an altered one.
 const leastUID = 8
@@ -37,23 +33,6 @@ func beginning(uid string) string {
 	return plainUID(uid)
 }
 
-// Altered returns the listed servers whose owner labels are those of the object with this UID in cluster, but
-// altered by the cloud, oldest first. It is about to delete none of them.
-func (i *Inventory) Altered(uid, cluster string) []cloud.Server {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	if i.snapshot == nil {
-		return nil
-	}
-	var found []cloud.Server
-	for s := range i.snapshot.owned.with(beginning(uid)) {
-		if s.owner.altered(uid, cluster) && s.state != cloud.StateDeleting && i.overlay.recorded(s.id) == nil {
-			found = append(found, s.server())
-		}
-	}
-	return sorted(found)
-}
-
 // altered reports whether a cloud may have made these owner labels from those of the object with this UID in
 // cluster: it has altered one of them, or dropped that of the cluster.
 func (o *owner) altered(uid, cluster string) bool {
@@ -62,13 +41,4 @@ func (o *owner) altered(uid, cluster string) bool {
 		return false
 	}
 	return (sameUID || AlteredUID(o.uid, uid)) && (sameCluster || o.cluster == "" || AlteredUID(o.cluster, cluster))
-}
-
-// OwnerUID returns the UID in the owner labels of a server, and whether the server is listed.
-func (s *Snapshot) OwnerUID(id string) (uid string, listed bool) {
-	server := s.ids.get(id)
-	if server == nil {
-		return "", false
-	}
-	return ownerUID(server), true
 }

@@ -80,29 +80,6 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// commonCost is the part of costOf that is about texts which many servers share, and which are
-// long. A listing counts them once. Changes count each that a server did not have before, and
-// none that go: until the next listing, that is too much rather than too little.
-func commonCost(l *listed) int {
-	common := shared(l.traits)
-	return len(common.tags) + len(common.fault)
-}
-
-// costOf estimates the memory of a server of which no text is shared, in bytes.
-func costOf(l *listed) int {
-	cost := serverCost + 5*textCost + len(l.id) + len(l.name) + len(l.host) + len(l.folder) + len(l.interfaces)
-	common := shared(l.traits)
-	for _, text := range []string{string(shared(l.disks)), shared(l.zone), common.image.Name, common.image.ID, common.flavor, common.fault, common.tags} {
-		if text != "" {
-			cost += textCost + len(text)
-		}
-	}
-	if l.owner != nil {
-		cost += ownerCost + 4*textCost + len(l.owner.uid) + len(l.owner.cluster) + len(l.owner.namespace) + len(l.owner.name)
-	}
-	return cost
-}
-
 // sharing replaces the texts of a server that servers share by those of another one.
 func (l *listed) sharing(with *listed) *listed {
 	l.host, l.folder = same(l.host, with.host), same(l.folder, with.folder)
@@ -124,3 +101,6 @@ func same(text, known string) string {
 	}
 	return text
 }
+
+// tooLarge returns an error if the snapshot is larger than a listing may be.
+func (s *Snapshot) tooLarge() error { return exceeded(s.Len(), s.bytes) }

@@ -1,28 +1,14 @@
 package inventory
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
 )
-
-// Event names the objects of a cloud that are to be reconciled.
-type Event struct {
-	// Cloud is the name of the cloud.
-	Cloud string
-	// Servers are the IDs of servers that changed: their owners are to be reconciled.
-	Servers []string
-	// Refs are objects that waited for this event.
-	Refs []Ref
-	// Owners are the objects that the labels of servers name that are new or in another
-	// state. They need not exist: a cloud can list servers with any labels.
-	Owners []Ref
-	// All says that each object of the cloud is to be reconciled.
-	All bool
-}
-
-const notConnected = "the Cloud does not exist or has not been connected yet"
 
 // Directory holds the inventory of each Cloud by the Cloud's name.
 type Directory struct {
@@ -97,4 +83,13 @@ func (d *Directory) Subscribe(fn func(Event)) { d.notifier.subscribe(fn) }
 // the given time. fn must not block.
 func (d *Directory) OnPollRequest(fn func(cloud string, within time.Duration)) {
 	d.notifier.onPollRequest(fn)
+}
+
+// List does what the function List does, and waits while the listings of all clouds
+// together take too much memory: between two pages, and between the servers of a large one.
+// Servers that are the same as in the last listing, which may be nil, take no new memory.
+func (d *Directory) List(ctx context.Context, from cloud.ServerReader, last *Snapshot, now func() time.Time) (*Snapshot, error) {
+	l := d.listings.begin()
+	defer l.end()
+	return list(ctx, from, last, now, func(bytes int) error { return l.hold(ctx, bytes) })
 }

@@ -14,29 +14,32 @@
 // What a cloud has few of (networks, hosts) is listed on demand, once for all
 // callers.
 //
-//	directory.go  the inventories of all clouds, and the events
-//	notifier.go   calls the subscribers of events and poll requests
+//	directory.go  the inventories of all clouds
 //	inventory.go  one cloud: connection, brake, publishing a snapshot
 //	view.go       what reconcilers read and record
 //	polling.go    when the next listing is due, and which objects wait for it
-//	waitlist.go   the objects that wait for a listing
-//	utilization.go  the utilization of servers on clouds that do not list it
-//	snapshot.go   one complete listing of the servers
-//	listed.go     one server of it
-//	tags.go       the labels of it that are tags
-//	altered.go    owner labels that the cloud has altered
-//	index.go      finds its servers by a key, and shares what does not change
-//	limits.go     what one listing may hold
-//	progress.go   what all listings in progress may hold
 //	watch.go      what a cloud reports by itself
 //	pace.go       how often changes of one server are published
 //	compare.go    how that is compared, as a listing is
+//	supersede.go  which recorded answers a listing or a report is newer than
+//	overlay.go    what is known of servers in addition to the last listing
+//	waitlist.go   the objects that wait for a listing
+//	hosts.go      the hosts, listed on demand
+//	networks.go   the networks, listed on demand
+//	ondemand.go   a list that is made when a caller needs it
+//	utilization.go  the utilization of servers on clouds that do not list it
+//	notifier.go   the events, and the calls of their subscribers
+//	settings.go   the fields of a Cloud that concern its inventory
+//	listing.go    how all servers are listed
+//	intake.go     takes the servers of a listing into a snapshot
+//	progress.go   what all listings in progress may hold
 //	amend.go      a snapshot with changes
 //	changes.go    which servers differ between two snapshots
-//	overlay.go    what is known of servers in addition to the last listing
-//	supersede.go  which of that a listing or a report is newer than
 //	brake.go      when a listing lacks so many servers that it is not trusted
-//	ondemand.go   a list that is made when a caller needs it
-//	networks.go   the networks, listed on demand
-//	hosts.go      the hosts, listed on demand
+//	snapshot.go   one complete listing of the servers
+//	index.go      finds its servers by a key, and shares what does not change
+//	limits.go     what one listing may hold
+//	altered.go    owner labels that the cloud has altered
+//	listed.go     one server of a listing
+//	labels.go     the labels that the operator sets: owner labels and tags
 package inventory

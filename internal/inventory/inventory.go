@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -9,17 +8,6 @@ import (
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
-
-// Ref names an object that waits for something of a cloud.
-type Ref struct {
-	Namespace, Name string
-	// Kind is empty for a VM.
-	Kind string
-}
-
-func (r Ref) compare(to Ref) int {
-	return cmp.Or(cmp.Compare(r.Kind, to.Kind), cmp.Compare(r.Namespace, to.Namespace), cmp.Compare(r.Name, to.Name))
-}
 
 // Inventory holds what is known of one cloud, and the client of the cloud. There
 // is one for each cloud's name. It outlives connections. All methods may be
@@ -76,25 +64,6 @@ func newInventory(name, cluster string, clock func() time.Time, notifier *notifi
 		overlay: newOverlay(cluster), deletions: map[string]time.Time{}, unlisted: map[string]struct{}{}, utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: newWaitlist(), served: map[Ref]struct{}{},
 		networks: newNetworks(clock), hosts: newOnDemandList[cloud.Host](clock), watch: newWatch(),
 	}
-}
-
-// Settings are the fields of a Cloud that concern its inventory.
-type Settings struct {
-	// PollInterval is the time between two listings.
-	PollInterval time.Duration
-	// SettleTime is how long after a create its server may still appear: after a
-	// create of unknown outcome, and in a listing.
-	SettleTime time.Duration
-	// UtilizationStep is the smallest change of the CPU utilization to report, in percent points.
-	UtilizationStep int
-	// RequestsPerSecond is the rate of requests that the Cloud allows; 0 for no limit.
-	RequestsPerSecond int
-}
-
-// ShownFrom returns from when on a listing has to show what was created at a time of a status,
-// which has whole seconds.
-func (s Settings) ShownFrom(created time.Time) time.Time {
-	return created.Add(time.Second + s.SettleTime)
 }
 
 // Configure sets the settings.

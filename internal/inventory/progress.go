@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -42,15 +41,6 @@ type inProgress struct {
 
 func newProgress(maxBytes int) *progress {
 	return &progress{max: maxBytes, freed: make(chan struct{})}
-}
-
-// List does what the function List does, and waits while the listings of all clouds
-// together take too much memory: between two pages, and between the servers of a large one.
-// Servers that are the same as in the last listing, which may be nil, take no new memory.
-func (d *Directory) List(ctx context.Context, from cloud.ServerReader, last *Snapshot, now func() time.Time) (*Snapshot, error) {
-	l := d.listings.begin()
-	defer l.end()
-	return list(ctx, from, last, now, func(bytes int) error { return l.hold(ctx, bytes) })
 }
 
 func (p *progress) begin() *inProgress {

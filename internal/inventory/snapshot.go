@@ -1,31 +1,12 @@
 package inventory
 
 import (
-	"context"
-	"errors"
 	"iter"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
-)
-
-const (
-	// PageSize is the number of servers requested for a page.
-	PageSize = 1000
-	// maxPages bounds the calls of one listing, for a cloud with small pages.
-	maxPages = 10_000
-)
-
-// Owner labels, which the operator sets on each server that it creates. UID and
-// Cluster together prove which object owns a server; Namespace and Name name it.
-const (
-	UIDLabel       = "samplecontroller.k8s.io/uid"
-	ClusterLabel   = "samplecontroller.k8s.io/cluster"
-	NamespaceLabel = "samplecontroller.k8s.io/namespace"
-	NameLabel      = "samplecontroller.k8s.io/name"
 )
 
 // Snapshot is one complete listing of a cloud's servers, perhaps with what a watch
@@ -64,68 +45,6 @@ type Snapshot struct {
 // revisions is the last revision.
 var revisions atomic.Uint64
 
-// List lists all servers of a cloud. It fails rather than return an incomplete
-// snapshot: when a page fails, when a page marker repeats, after maxPages, or as
-// soon as the listing exceeds maxServers or maxBytes. A server on two pages counts
-// once.
-func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*Snapshot, error) {
-	return list(ctx, from, nil, now, holdAll)
-}
-
-// list calls hold with the memory that the listing takes, as it grows. The snapshot shares
-// with the last one, which may be nil, what is the same.
-func list(ctx context.Context, from cloud.ServerReader, last *Snapshot, now func() time.Time, hold func(bytes int) error) (*Snapshot, error) {
-	begun := now()
-	snap := newSnapshot(begun)
-	markers, in := map[string]bool{}, newIntake(snap, last, hold)
-	for marker := ""; ; {
-		next, err := readPage(ctx, from, cloud.ListServers{Limit: PageSize, Marker: marker}, in)
-		if err != nil {
-			return nil, err
-		}
-		snap.Pages++
-		if err := in.add(); err != nil {
-			return nil, err
-		}
-		marker = next
-		switch {
-		case marker == "":
-			snap = in.done()
-			snap.Took = now().Sub(begun)
-			return snap, nil
-		case markers[marker]:
-			return nil, &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: "the cloud's listing loops: a page marker came back"}
-		case snap.Pages == maxPages:
-			return nil, &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Err: errors.New("the cloud's listing does not end")}
-		}
-		if err := in.addMarker(marker); err != nil {
-			return nil, err
-		}
-		markers[marker] = true
-		if err := in.holdMore(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// readPage passes the servers of a page on, and returns the marker of the next one.
-func readPage(ctx context.Context, from cloud.ServerReader, opts cloud.ListServers, to cloud.ServerSink) (next string, err error) {
-	if streamer, ok := from.(cloud.ServerStreamer); ok {
-		return streamer.StreamServers(ctx, opts, to)
-	}
-	page, err := from.ListServers(ctx, opts)
-	if err != nil {
-		return "", err
-	}
-	to.Begin()
-	for _, server := range page.Servers {
-		if err := to.Take(server); err != nil {
-			return "", err
-		}
-	}
-	return page.Next, nil
-}
-
 func newSnapshot(begun time.Time) *Snapshot {
 	return &Snapshot{
 		ID:      snapshotID(begun),
@@ -136,31 +55,6 @@ func newSnapshot(begun time.Time) *Snapshot {
 }
 
 func snapshotID(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
-
-// index sets the servers of the snapshot, by id. It shares the indexes of the last listing
-// if few servers differ.
-func (s *Snapshot) index(servers map[string]*listed, last *Snapshot) {
-	if by, few := last.changesTo(servers, last.Len()/8); few && last.Len() > 0 {
-		like, _ := last.amended(by)
-		s.ids, s.named, s.owned = like.ids, like.named, like.owned
-		return
-	}
-	s.ids = newIndex(serverID, len(servers), maps.Values(servers))
-	s.named = newIndex(normalName, len(servers), maps.Values(servers))
-	owned := 0
-	for _, server := range servers {
-		if !ownerless(server) {
-			owned++
-		}
-	}
-	s.owned = newIndex(ownerKey, owned, func(yield func(*listed) bool) {
-		for _, server := range servers {
-			if !ownerless(server) && !yield(server) {
-				return
-			}
-		}
-	})
-}
 
 func serverID(s *listed) string   { return s.id }
 func normalName(s *listed) string { return cloud.NormalName(s.name) }
@@ -246,4 +140,13 @@ func Older(a, b cloud.Server) int {
 func sorted(servers []cloud.Server) []cloud.Server {
 	slices.SortFunc(servers, Older)
 	return servers
+}
+
+// OwnerUID returns the UID in the owner labels of a server, and whether the server is listed.
+func (s *Snapshot) OwnerUID(id string) (uid string, listed bool) {
+	server := s.ids.get(id)
+	if server == nil {
+		return "", false
+	}
+	return ownerUID(server), true
 }

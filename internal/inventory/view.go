@@ -236,3 +236,20 @@ func (i *Inventory) track(id string, now time.Time) (changed bool) {
 	}
 	return i.overlay.track(id, listed, now)
 }
+
+// Altered returns the listed servers whose owner labels are those of the object with this UID in cluster, but
+// altered by the cloud, oldest first. It is about to delete none of them.
+func (i *Inventory) Altered(uid, cluster string) []cloud.Server {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.snapshot == nil {
+		return nil
+	}
+	var found []cloud.Server
+	for s := range i.snapshot.owned.with(beginning(uid)) {
+		if s.owner.altered(uid, cluster) && s.state != cloud.StateDeleting && i.overlay.recorded(s.id) == nil {
+			found = append(found, s.server())
+		}
+	}
+	return sorted(found)
+}

@@ -8,6 +8,15 @@ import (
 	"strings"
 )
 
+// Owner labels, which the operator sets on each server that it creates. UID and
+// Cluster together prove which object owns a server; Namespace and Name name it.
+const (
+	UIDLabel       = "samplecontroller.k8s.io/uid"
+	ClusterLabel   = "samplecontroller.k8s.io/cluster"
+	NamespaceLabel = "samplecontroller.k8s.io/namespace"
+	NameLabel      = "samplecontroller.k8s.io/name"
+)
+
 // TagsLabel is a label of a server that has tags. Its value is the keys of the labels that
 // are the tags, sorted and separated by commas. The other labels are those of somebody else.
 const TagsLabel = "samplecontroller.k8s.io/tags"
