@@ -224,12 +224,12 @@ func BenchmarkCostNetworks(b *testing.B) {
 		}
 		inv := inventory.New(time.Now, "cluster").Cloud("home")
 		inv.Connect(listedNetworks{networks: networks}, nil)
-		if _, _, err := inv.Networks(b.Context(), dawn, "", "", ""); err != nil {
+		if _, _, err := inv.Networks.Find(b.Context(), dawn, "", "", ""); err != nil {
 			b.Fatal(err)
 		}
 		for i := 0; b.Loop(); i++ {
 			n := networks[i*7919%n]
-			if found, _, err := inv.Networks(b.Context(), dawn, n.ID, n.Name, ""); err != nil || len(found) != 1 {
+			if found, _, err := inv.Networks.Find(b.Context(), dawn, n.ID, n.Name, ""); err != nil || len(found) != 1 {
 				b.Fatalf("found %v: %v", found, err)
 			}
 		}

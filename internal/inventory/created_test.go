@@ -165,13 +165,13 @@ func TestCreatedServerIsNeverUnknownBeforeTheSettleTime(t *testing.T) {
 func TestCreatedNetworkIsKnownUntilTheSettleTimeHasPassed(t *testing.T) {
 	h, from := settling(t), newCloud()
 	h.inv.Connect(from, nil)
-	h.inv.RecordCreatedNetwork(network("a", 0))
-	h.inv.RecordNetwork(network("b", 0))
+	h.inv.Networks.RecordCreated(network("a", 0))
+	h.inv.Networks.Record(network("b", 0))
 	h.clock.advance(time.Second)
 	equal(t, "networks of a listing that lacks both", []string{"a"}, h.networks(0))
 	changed := network("a", 0)
 	changed.Gateway = "-changed"
-	h.inv.RecordNetwork(changed)
+	h.inv.Networks.Record(changed)
 	h.clock.advance(time.Second)
 	equal(t, "networks after a later answer", []string{"a-changed"}, h.networks(0))
 	listed := network("a", 0)
@@ -189,10 +189,10 @@ func TestCreatedNetworkIsKnownUntilTheSettleTimeHasPassed(t *testing.T) {
 func TestForgottenNetworkIsNotKept(t *testing.T) {
 	h, from := settling(t), newCloud(network("a", 0))
 	h.inv.Connect(from, nil)
-	h.inv.RecordCreatedNetwork(network("a", 0))
+	h.inv.Networks.RecordCreated(network("a", 0))
 	h.clock.advance(time.Second)
 	h.networks(0)
-	h.inv.ForgetNetwork("a")
+	h.inv.Networks.Forget("a")
 	equal(t, "networks", []string(nil), h.networks(time.Hour))
 	from.SetNetworks()
 	h.clock.advance(time.Second)
@@ -204,7 +204,7 @@ func TestNetworksReturnsTheBeginOfItsListing(t *testing.T) {
 	h.inv.Connect(from, nil)
 	want := func(when string, notBefore, begun time.Time) {
 		t.Helper()
-		_, got, err := h.inv.Networks(t.Context(), notBefore, "", "", "")
+		_, got, err := h.inv.Networks.Find(t.Context(), notBefore, "", "", "")
 		if err != nil {
 			t.Fatalf("Networks: %v", err)
 		}

@@ -60,10 +60,10 @@ func TestRemovedInventoryIsHarmless(t *testing.T) {
 	if _, known := h.inv.Server("a"); known {
 		t.Error("the removed inventory knows a server")
 	}
-	if _, err := h.inv.Utilization(t.Context(), "a"); !cloud.Is(err, cloud.Unavailable) {
+	if _, err := h.inv.Utilization.Read(t.Context(), "a"); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("Utilization failed with %v, want Unavailable", err)
 	}
-	if _, _, err := h.inv.Networks(t.Context(), dawn, "", "", ""); !cloud.Is(err, cloud.Unavailable) {
+	if _, _, err := h.inv.Networks.Find(t.Context(), dawn, "", "", ""); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("Networks failed with %v, want Unavailable", err)
 	}
 	h.inv.RecordCreated("u", server("b"))

@@ -28,6 +28,7 @@
 //	networks.go   the networks, listed on demand
 //	ondemand.go   a list that is made when a caller needs it
 //	utilization.go  the utilization of servers on clouds that do not list it
+//	connection.go the client, for the parts that call the cloud on demand
 //	notifier.go   the events, and the calls of their subscribers
 //	settings.go   the fields of a Cloud that concern its inventory
 //	listing.go    how all servers are listed

@@ -13,14 +13,14 @@ import (
 
 func TestHostsCallsTheCloudOncePerInterval(t *testing.T) {
 	h := polling(t)
-	if _, err := h.inv.Hosts(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
+	if _, err := h.inv.Hosts.List(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("got %v, want Unavailable before the first connection", err)
 	}
 	c, host := newCloud(), cloud.Host{Name: "esxi-1", GPU: true, AvailableHours: 399}
 	c.SetHosts(host)
 	h.inv.Connect(c, nil)
 	for range 10 {
-		got, err := h.inv.Hosts(t.Context(), h.clock.Now().Add(-interval))
+		got, err := h.inv.Hosts.List(t.Context(), h.clock.Now().Add(-interval))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,11 +30,11 @@ func TestHostsCallsTheCloudOncePerInterval(t *testing.T) {
 	equal(t, "calls in two and a quarter intervals", 2, c.Sent(fake.ListHosts))
 
 	h.inv.Disconnect()
-	if _, err := h.inv.Hosts(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
+	if _, err := h.inv.Hosts.List(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("got %v, want Unavailable after the end of the connection", err)
 	}
 	h.inv.Connect(c, nil)
-	if _, err := h.inv.Hosts(t.Context(), dawn); err != nil {
+	if _, err := h.inv.Hosts.List(t.Context(), dawn); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "calls after another connection", 3, c.Sent(fake.ListHosts))
@@ -46,7 +46,7 @@ func TestHostsDoesNotKeepAnErrorThatIsNoCloudError(t *testing.T) {
 	c.FailAlways(fake.ListHosts, failure, false)
 	h.inv.Connect(unclassified{c}, nil)
 	for range 2 {
-		if _, err := h.inv.Hosts(t.Context(), dawn); !errors.Is(err, failure) || cloud.KindOf(err) != "" {
+		if _, err := h.inv.Hosts.List(t.Context(), dawn); !errors.Is(err, failure) || cloud.KindOf(err) != "" {
 			t.Errorf("got %v, want %v", err, failure)
 		}
 	}
@@ -60,7 +60,7 @@ func TestHostsKeepsACloudErrorForAPollInterval(t *testing.T) {
 	h.inv.Connect(c, nil)
 	want := func(calls int) {
 		t.Helper()
-		if _, err := h.inv.Hosts(t.Context(), h.clock.Now()); !errors.Is(err, failure) {
+		if _, err := h.inv.Hosts.List(t.Context(), h.clock.Now()); !errors.Is(err, failure) {
 			t.Errorf("got %v, want %v", err, failure)
 		}
 		equal(t, "calls", calls, c.Sent(fake.ListHosts))
@@ -86,7 +86,7 @@ func TestDisconnectDropsAHostListingUnderWay(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, _ = h.inv.Hosts(t.Context(), begun)
+			_, _ = h.inv.Hosts.List(t.Context(), begun)
 		}()
 		synctest.Wait()
 		h.inv.Disconnect()
@@ -94,7 +94,7 @@ func TestDisconnectDropsAHostListingUnderWay(t *testing.T) {
 		c.SetHosts(cloud.Host{Name: "new"})
 		h.inv.Connect(c, nil)
 		<-done
-		got, err := h.inv.Hosts(t.Context(), begun)
+		got, err := h.inv.Hosts.List(t.Context(), begun)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,14 +110,14 @@ func TestHostsFailsAfterItsTimeout(t *testing.T) {
 		delay(c, inventory.HostsTimeout+time.Second)
 		h.inv.Connect(c, nil)
 		asked := time.Now()
-		_, err := h.inv.Hosts(t.Context(), h.clock.Now())
+		_, err := h.inv.Hosts.List(t.Context(), h.clock.Now())
 		if !errors.Is(err, inventory.ErrNotAnswered) {
 			t.Fatalf("got %v, want ErrNotAnswered", err)
 		}
 		equal(t, "message", "list hosts: the cloud has not answered yet", err.Error())
 		equal(t, "waited", inventory.HostsTimeout, time.Since(asked))
 		<-time.After(2 * time.Second)
-		got, err := h.inv.Hosts(t.Context(), h.clock.Now())
+		got, err := h.inv.Hosts.List(t.Context(), h.clock.Now())
 		if err != nil {
 			t.Fatal(err)
 		}

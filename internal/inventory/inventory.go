@@ -13,6 +13,11 @@ import (
 // is one for each cloud's name. It outlives connections. All methods may be
 // called at any time from any goroutine.
 type Inventory struct {
+	// Networks, Hosts and Utilization are parts that call the cloud on demand. They are set once.
+	Networks    *Networks
+	Hosts       *Hosts
+	Utilization *Utilization
+
 	name      string
 	clock     func() time.Time
 	notifier  *notifier
@@ -37,14 +42,8 @@ type Inventory struct {
 	// deletions has when the deletion of a server was last sent, by its id.
 	deletions map[string]time.Time
 	// unlisted are the servers that TakeUnlisted returns.
-	unlisted    map[string]struct{}
-	utilization map[string]utilization
-	// readIntervals are the times between two reads of a utilization, by namespace, where
-	// they are longer than the poll interval.
-	readIntervals map[string]time.Duration
-	networks      *networks
-	hosts         *onDemandList[cloud.Host]
-	watch         *watch
+	unlisted map[string]struct{}
+	watch    *watch
 
 	// waiting are the objects that wait until the cloud is available.
 	waiting map[Ref]struct{}
@@ -60,9 +59,10 @@ type Inventory struct {
 
 func newInventory(name, cluster string, clock func() time.Time, notifier *notifier, startedAt time.Time) *Inventory {
 	return &Inventory{
+		Networks: newNetworks(clock), Hosts: newHosts(clock), Utilization: newUtilization(clock),
 		name: name, clock: clock, notifier: notifier, startedAt: startedAt, unavailable: notConnected,
-		overlay: newOverlay(cluster), deletions: map[string]time.Time{}, unlisted: map[string]struct{}{}, utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: newWaitlist(), served: map[Ref]struct{}{},
-		networks: newNetworks(clock), hosts: newOnDemandList[cloud.Host](clock), watch: newWatch(),
+		overlay: newOverlay(cluster), deletions: map[string]time.Time{}, unlisted: map[string]struct{}{}, watch: newWatch(),
+		waiting: map[Ref]struct{}{}, afterListing: newWaitlist(), served: map[Ref]struct{}{},
 	}
 }
 
@@ -71,7 +71,9 @@ func (i *Inventory) Configure(settings Settings) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.settings = settings
-	i.spreadReads()
+	i.Networks.configure(settings)
+	i.Hosts.configure(settings)
+	i.Utilization.configure(settings)
 }
 
 // Connect sets the client of the cloud. The cloud is available once a listing
@@ -80,6 +82,9 @@ func (i *Inventory) Connect(client cloud.Client, caps cloud.Capabilities) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.client, i.caps = client, caps
+	i.Networks.connect(client)
+	i.Hosts.connect(client)
+	i.Utilization.connect(client)
 	i.resetWatch()
 }
 
@@ -130,8 +135,7 @@ func (i *Inventory) Publish(snap *Snapshot) {
 	event := i.replace(snap, snap.changed(old), resumed)
 	event.Servers = append(event.Servers, noticed.superseded...)
 	maps.DeleteFunc(i.deletions, func(_ string, sent time.Time) bool { return sent.Add(i.settings.SettleTime).Before(snap.Begun) })
-	maps.DeleteFunc(i.utilization, func(id string, _ utilization) bool { return !snap.Has(id) })
-	i.spreadReads()
+	i.Utilization.keepListed(snap)
 	if listed {
 		i.idlePolls++
 	}
@@ -206,7 +210,7 @@ func (i *Inventory) disconnect() {
 	i.overlay = newOverlay(i.overlay.cluster)
 	i.resetWatch()
 	clear(i.unlisted)
-	clear(i.utilization)
-	// The lists are new, so that the result of a call under way is dropped.
-	i.hosts, i.networks = newOnDemandList[cloud.Host](i.clock), newNetworks(i.clock)
+	i.Networks.disconnect()
+	i.Hosts.disconnect()
+	i.Utilization.disconnect()
 }

@@ -13,8 +13,15 @@ import (
 // asked again, however many callers there are.
 const networksFailureTTL = 3 * time.Second
 
-// networks is what is known of a cloud's networks.
-type networks struct {
+// Networks is what is known of a cloud's networks. It outlives connections. All methods may
+// be called at any time from any goroutine.
+type Networks struct {
+	connection
+	known *knownNetworks
+}
+
+// knownNetworks is what one connection has shown of the networks.
+type knownNetworks struct {
 	list *onDemandList[cloud.Network]
 	// listed is the last listing, with the places of the networks in it by ID, and by the
 	// normal form of their names.
@@ -44,11 +51,23 @@ func (r recordedNetwork) retained(begun time.Time, settleTime time.Duration) boo
 	return r.network != nil && !r.createdAt.IsZero() && begun.Before(r.createdAt.Add(settleTime))
 }
 
-func newNetworks(clock func() time.Time) *networks {
-	return &networks{list: newOnDemandList[cloud.Network](clock), recorded: map[string]recordedNetwork{}, named: map[string]map[string]bool{}}
+func newNetworks(clock func() time.Time) *Networks {
+	return &Networks{connection: connection{clock: clock}, known: newKnownNetworks(clock)}
 }
 
-// Networks returns the cloud's network with an ID and those with a name or one that is
+func newKnownNetworks(clock func() time.Time) *knownNetworks {
+	return &knownNetworks{list: newOnDemandList[cloud.Network](clock), recorded: map[string]recordedNetwork{}, named: map[string]map[string]bool{}}
+}
+
+// disconnect drops the client and what is known. The list is new, so that the result of a call
+// under way is dropped.
+func (n *Networks) disconnect() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.client, n.known = nil, newKnownNetworks(n.clock)
+}
+
+// Find returns the cloud's network with an ID and those with a name or one that is
 // alike, oldest first, as a listing begun at or after notBefore has them, amended by what
 // was recorded since it began, and by networks that this process created less than the
 // settle time before. It lists the networks if that was not done yet. begun is when the
@@ -57,10 +76,10 @@ func newNetworks(clock func() time.Time) *networks {
 // It fails as cloud.NetworkReader does, with the error of ctx, or with a cloud
 // error of kind Unavailable if the cloud is not connected. A cloud error of the
 // listing is returned to all callers for 3 s, or longer if the cloud asked for that.
-func (i *Inventory) Networks(ctx context.Context, notBefore time.Time, id, name, owned string) (found []cloud.Network, begun time.Time, err error) {
-	i.mu.RLock()
-	client, known := i.client, i.networks
-	i.mu.RUnlock()
+func (n *Networks) Find(ctx context.Context, notBefore time.Time, id, name, owned string) (found []cloud.Network, begun time.Time, err error) {
+	n.mu.RLock()
+	client, known := n.client, n.known
+	n.mu.RUnlock()
 	if client == nil {
 		return nil, time.Time{}, &cloud.Error{Kind: cloud.Unavailable, Op: "list networks", Detail: notConnected}
 	}
@@ -70,38 +89,63 @@ func (i *Inventory) Networks(ctx context.Context, notBefore time.Time, id, name,
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	known.take(got, i.settings.SettleTime)
-	found = known.find(id, cloud.NormalName(name), i.settings.SettleTime)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	known.take(got, n.settings.SettleTime)
+	found = known.find(id, cloud.NormalName(name), n.settings.SettleTime)
 	if id == "" && owned != "" {
-		found = known.owned(owned, i.settings.SettleTime)
+		found = known.owned(owned, n.settings.SettleTime)
 	}
 	return found, known.listed.begun, nil
 }
 
-// NetworkListed reports whether the last listing of the networks shows one that existed when it was begun: its
+// Listed reports whether the last listing of the networks shows one that existed when it was begun: its
 // create, if it is one of this process, was answered before.
-func (i *Inventory) NetworkListed(id string) bool {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	_, shown := i.networks.byID[id]
-	return shown && !i.networks.recorded[id].createdAt.After(i.networks.listed.begun)
+func (n *Networks) Listed(id string) bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	_, shown := n.known.byID[id]
+	return shown && !n.known.recorded[id].createdAt.After(n.known.listed.begun)
 }
 
-// NetworkExisted reports whether a network is known from a listing that was begun, or from what was recorded, before a time.
-func (i *Inventory) NetworkExisted(id string, before time.Time) bool {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	_, shown := i.networks.byID[id]
-	r, recorded := i.networks.recorded[id]
-	earlier := shown && i.networks.listed.begun.Before(before) || recorded && r.at.Before(before)
-	return earlier && i.networks.get(id, i.settings.SettleTime) != nil
+// Existed reports whether a network is known from a listing that was begun, or from what was recorded, before a time.
+func (n *Networks) Existed(id string, before time.Time) bool {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	_, shown := n.known.byID[id]
+	r, recorded := n.known.recorded[id]
+	earlier := shown && n.known.listed.begun.Before(before) || recorded && r.at.Before(before)
+	return earlier && n.known.get(id, n.settings.SettleTime) != nil
+}
+
+// Record records what an answer of the cloud said of a network. It hides the listing
+// until one begun later.
+func (n *Networks) Record(network cloud.Network) { n.record(network.ID, &network, false) }
+
+// RecordCreated records the answer to a network's create. It hides the listing until
+// one begun later. Until the settle time has passed, a listing that lacks the network
+// does not end the record: the cloud may show it late.
+func (n *Networks) RecordCreated(network cloud.Network) { n.record(network.ID, &network, true) }
+
+// Forget records that the cloud said that a network is gone.
+func (n *Networks) Forget(id string) { n.record(id, nil, false) }
+
+func (n *Networks) record(id string, network *cloud.Network, created bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := recordedNetwork{network: network, at: n.clock()}
+	switch {
+	case created:
+		r.createdAt = r.at
+	case network != nil:
+		r.createdAt = n.known.recorded[id].createdAt
+	}
+	n.known.record(id, r)
 }
 
 // take takes a listing, unless it is the last one or older, and drops the records that
 // it ends.
-func (n *networks) take(got listing[cloud.Network], settleTime time.Duration) {
+func (n *knownNetworks) take(got listing[cloud.Network], settleTime time.Duration) {
 	if n.byID != nil && (got.begun.Before(n.listed.begun) || got.same(n.listed)) {
 		return
 	}
@@ -126,7 +170,7 @@ func (n *networks) take(got listing[cloud.Network], settleTime time.Duration) {
 }
 
 // find returns the network with an ID and those with this normal form of the name.
-func (n *networks) find(id, name string, settleTime time.Duration) []cloud.Network {
+func (n *knownNetworks) find(id, name string, settleTime time.Duration) []cloud.Network {
 	ids := map[string]bool{id: true}
 	for _, at := range n.byName[name] {
 		ids[n.listed.items[at].ID] = true
@@ -144,7 +188,7 @@ func (n *networks) find(id, name string, settleTime time.Duration) []cloud.Netwo
 
 // owned returns the networks whose names prove the owner of a name; see cloud.ProvesOwner. It compares the names of all
 // networks.
-func (n *networks) owned(name string, settleTime time.Duration) []cloud.Network {
+func (n *knownNetworks) owned(name string, settleTime time.Duration) []cloud.Network {
 	ids := map[string]bool{}
 	for at := range n.listed.items {
 		ids[n.listed.items[at].ID] = true
@@ -163,7 +207,7 @@ func (n *networks) owned(name string, settleTime time.Duration) []cloud.Network 
 }
 
 // get returns a network as it was recorded or listed; nil if it is not known or gone.
-func (n *networks) get(id string, settleTime time.Duration) *cloud.Network {
+func (n *knownNetworks) get(id string, settleTime time.Duration) *cloud.Network {
 	r, recorded := n.recorded[id]
 	at, shown := n.byID[id]
 	switch {
@@ -178,7 +222,7 @@ func (n *networks) get(id string, settleTime time.Duration) *cloud.Network {
 }
 
 // record stores what was recorded of a network.
-func (n *networks) record(id string, r recordedNetwork) {
+func (n *knownNetworks) record(id string, r recordedNetwork) {
 	n.drop(id)
 	n.recorded[id] = r
 	if r.network == nil {
@@ -192,7 +236,7 @@ func (n *networks) record(id string, r recordedNetwork) {
 }
 
 // drop drops what was recorded of a network.
-func (n *networks) drop(id string) {
+func (n *knownNetworks) drop(id string) {
 	if last := n.recorded[id].network; last != nil {
 		name := cloud.NormalName(last.Name)
 		delete(n.named[name], id)
@@ -201,31 +245,6 @@ func (n *networks) drop(id string) {
 		}
 	}
 	delete(n.recorded, id)
-}
-
-// RecordNetwork records what an answer of the cloud said of a network. It hides
-// the listing until one begun later.
-func (i *Inventory) RecordNetwork(n cloud.Network) { i.recordNetwork(n.ID, &n, false) }
-
-// RecordCreatedNetwork records the answer to a network's create. It hides the
-// listing until one begun later. Until the settle time has passed, a listing that
-// lacks the network does not end the record: the cloud may show it late.
-func (i *Inventory) RecordCreatedNetwork(n cloud.Network) { i.recordNetwork(n.ID, &n, true) }
-
-// ForgetNetwork records that the cloud said that a network is gone.
-func (i *Inventory) ForgetNetwork(id string) { i.recordNetwork(id, nil, false) }
-
-func (i *Inventory) recordNetwork(id string, n *cloud.Network, created bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	r := recordedNetwork{network: n, at: i.clock()}
-	switch {
-	case created:
-		r.createdAt = r.at
-	case n != nil:
-		r.createdAt = i.networks.recorded[id].createdAt
-	}
-	i.networks.record(id, r)
 }
 
 // OlderNetwork orders networks by age, then by ID: the first is the one to keep

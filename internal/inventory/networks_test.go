@@ -19,7 +19,7 @@ func network(id string, age time.Duration) cloud.Network {
 // networks returns the IDs of the known networks, from a listing of at most this age.
 func (h *harness) networks(age time.Duration) []string {
 	h.t.Helper()
-	found, _, err := h.inv.Networks(h.t.Context(), h.clock.Now().Add(-age), "", "net", "")
+	found, _, err := h.inv.Networks.Find(h.t.Context(), h.clock.Now().Add(-age), "", "net", "")
 	if err != nil {
 		h.t.Fatalf("Networks: %v", err)
 	}
@@ -49,15 +49,15 @@ func TestRecordedNetworksHideListingsBegunEarlier(t *testing.T) {
 	h.networks(0)
 	changed := network("a", 0)
 	changed.Gateway = "-changed"
-	h.inv.RecordNetwork(changed)
-	h.inv.RecordNetwork(network("c", time.Second))
-	h.inv.ForgetNetwork("b")
+	h.inv.Networks.Record(changed)
+	h.inv.Networks.Record(network("c", time.Second))
+	h.inv.Networks.Forget("b")
 	want := []string{"a-changed", "c"}
 	equal(t, "networks", want, h.networks(time.Hour))
 
 	h.clock.advance(time.Second)
 	during := network("d", time.Minute)
-	from.OnCall(func(context.Context, fake.Verb, string) { h.inv.RecordNetwork(during) })
+	from.OnCall(func(context.Context, fake.Verb, string) { h.inv.Networks.Record(during) })
 	equal(t, "networks of a listing begun later, and one that was recorded meanwhile", []string{"a", "b", "d"}, h.networks(0))
 }
 
@@ -65,7 +65,7 @@ func TestNetworksDoesNotKeepAnErrorThatIsNoCloudError(t *testing.T) {
 	h, from, failure := newHarness(t), newCloud(), errors.New("no cloud error")
 	from.FailAlways(fake.ListNetworks, failure, false)
 	h.inv.Connect(unclassified{from}, nil)
-	if _, _, err := h.inv.Networks(t.Context(), dawn, "", "net", ""); !errors.Is(err, failure) || cloud.KindOf(err) != "" {
+	if _, _, err := h.inv.Networks.Find(t.Context(), dawn, "", "net", ""); !errors.Is(err, failure) || cloud.KindOf(err) != "" {
 		t.Errorf("got %v, want %v", err, failure)
 	}
 	from.Heal()
@@ -80,7 +80,7 @@ func TestNetworksKeepsACloudErrorForThreeSeconds(t *testing.T) {
 	h.inv.Connect(from, nil)
 	want := func(calls int) {
 		t.Helper()
-		if _, _, err := h.inv.Networks(t.Context(), h.clock.Now(), "", "net", ""); !errors.Is(err, failure) {
+		if _, _, err := h.inv.Networks.Find(t.Context(), h.clock.Now(), "", "net", ""); !errors.Is(err, failure) {
 			t.Errorf("got %v, want %v", err, failure)
 		}
 		equal(t, "calls", calls, from.Sent(fake.ListNetworks))
@@ -123,9 +123,9 @@ func TestDisconnectDropsTheNetworks(t *testing.T) {
 	h, from := newHarness(t), newCloud(network("a", 0))
 	h.inv.Connect(from, nil)
 	h.networks(0)
-	h.inv.RecordNetwork(network("b", 0))
+	h.inv.Networks.Record(network("b", 0))
 	h.inv.Disconnect()
-	if _, _, err := h.inv.Networks(t.Context(), dawn, "", "net", ""); !cloud.Is(err, cloud.Unavailable) {
+	if _, _, err := h.inv.Networks.Find(t.Context(), dawn, "", "net", ""); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("without a connection: %v, want Unavailable", err)
 	}
 	h.inv.Connect(newCloud(), nil)
@@ -138,7 +138,7 @@ func TestNetworksFindsByIDAndByName(t *testing.T) {
 	h.inv.Connect(from, nil)
 	want := func(what, id, name string, want ...string) {
 		t.Helper()
-		found, _, err := h.inv.Networks(t.Context(), dawn, id, name, "")
+		found, _, err := h.inv.Networks.Find(t.Context(), dawn, id, name, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,13 +154,13 @@ func TestNetworksFindsByIDAndByName(t *testing.T) {
 	want("by an id and the name of others", "c", "net", "a", "b", "c")
 	want("by an id and its own name: once", "a", "net", "a", "b")
 	want("by a name that none has", "", "absent")
-	h.inv.ForgetNetwork("d")
-	h.inv.RecordNetwork(called("e", "net"))
-	h.inv.RecordCreatedNetwork(called("f", "Net"))
+	h.inv.Networks.Forget("d")
+	h.inv.Networks.Record(called("e", "net"))
+	h.inv.Networks.RecordCreated(called("f", "Net"))
 	want("by a name: recorded ones as well", "", "net", "a", "b", "e", "f")
 	want("by a name that one had", "", "renamed")
 	want("by a name of one that is gone", "d", "gone")
-	h.inv.RecordNetwork(called("f", "other"))
+	h.inv.Networks.Record(called("f", "other"))
 	want("by the name that one has now", "", "other", "c", "f")
 	want("by the name that it had", "", "net", "a", "b", "e")
 }

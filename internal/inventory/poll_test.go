@@ -259,8 +259,8 @@ func TestInventoryIsSafeForConcurrentUse(t *testing.T) {
 			inv.ForgetServer("a")
 		},
 		func(inv *inventory.Inventory) {
-			inv.RecordCreatedNetwork(network("n", 0))
-			_, _, _ = inv.Networks(t.Context(), time.Now(), "", "", "")
+			inv.Networks.RecordCreated(network("n", 0))
+			_, _, _ = inv.Networks.Find(t.Context(), time.Now(), "", "", "")
 		},
 		func(*inventory.Inventory) {
 			dir.Absent("absent").RequestPoll()
@@ -273,8 +273,8 @@ func TestInventoryIsSafeForConcurrentUse(t *testing.T) {
 			inv.RequestPoll()
 		},
 		func(inv *inventory.Inventory) {
-			_, _ = inv.Utilization(t.Context(), "a")
-			_ = inv.UnreadableUtilization()
+			_, _ = inv.Utilization.Read(t.Context(), "a")
+			_ = inv.Utilization.Unreadable()
 		},
 	}
 	var group sync.WaitGroup

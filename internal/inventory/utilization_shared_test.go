@@ -94,7 +94,7 @@ func (r *readings) follow(ctx context.Context, all *sync.WaitGroup, inv *invento
 		all.Go(func() {
 			known, last := false, time.Now()
 			for {
-				use, err := inv.Utilization(cloud.WithFlow(ctx, namespace), s.ID)
+				use, err := inv.Utilization.Read(cloud.WithFlow(ctx, namespace), s.ID)
 				if ctx.Err() != nil {
 					return
 				}

@@ -20,7 +20,7 @@ func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
 	h.inv.Connect(c, nil)
 	want := func(utilization, calls int) {
 		t.Helper()
-		got, err := h.inv.Utilization(t.Context(), "a")
+		got, err := h.inv.Utilization.Read(t.Context(), "a")
 		if err != nil {
 			t.Fatalf("Utilization: %v", err)
 		}
@@ -52,14 +52,14 @@ func TestUtilizationReturnsTheLastKnownOnAnError(t *testing.T) {
 	c.AddServers(server("a"))
 	c.SetUtilization(40)
 	h.inv.Connect(c, nil)
-	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
+	if _, err := h.inv.Utilization.Read(t.Context(), "a"); err != nil {
 		t.Fatalf("Utilization: %v", err)
 	}
 	h.clock.advance(interval)
 	no := errors.New("no")
 	c.FailAlways(fake.ServerStatus, no, false)
 	for _, known := range []bool{true, true, false} {
-		got, err := h.inv.Utilization(t.Context(), "a")
+		got, err := h.inv.Utilization.Read(t.Context(), "a")
 		if !errors.Is(err, no) {
 			t.Errorf("Utilization failed with %v, want %v", err, no)
 		}
@@ -73,7 +73,7 @@ func TestUtilizationFailsWithoutAConnection(t *testing.T) {
 	h := polling(t)
 	want := func(when string) {
 		t.Helper()
-		if _, err := h.inv.Utilization(t.Context(), "a"); !cloud.Is(err, cloud.Unavailable) {
+		if _, err := h.inv.Utilization.Read(t.Context(), "a"); !cloud.Is(err, cloud.Unavailable) {
 			t.Errorf("%s: %v, want Unavailable", when, err)
 		}
 	}
@@ -92,20 +92,20 @@ func TestUnreadableUtilizationIsKeptForAnInterval(t *testing.T) {
 		return &cloud.Error{Kind: cloud.Unreadable, Op: "read status", Detail: detail}
 	}
 	errB, errA := unreadable("12% is no number, of b"), unreadable("12% is no number, of a")
-	equal(t, "at first", error(nil), h.inv.UnreadableUtilization())
+	equal(t, "at first", error(nil), h.inv.Utilization.Unreadable())
 	ask := func(id string, answer, want error) {
 		t.Helper()
 		c.FailAlways(fake.ServerStatus, answer, false)
 		if answer == nil {
 			c.Heal(fake.ServerStatus)
 		}
-		if _, err := h.inv.Utilization(t.Context(), id); !errors.Is(err, want) {
+		if _, err := h.inv.Utilization.Read(t.Context(), id); !errors.Is(err, want) {
 			t.Errorf("Utilization of %s failed with %v, want %v", id, err, want)
 		}
 	}
 	unknown := &cloud.Error{Kind: cloud.Unavailable, Op: "read status"}
 	ask("a", unknown, unknown)
-	if err := h.inv.UnreadableUtilization(); err != nil {
+	if err := h.inv.Utilization.Unreadable(); err != nil {
 		t.Errorf("another failure than an unreadable answer is reported: %v", err)
 	}
 	ask("b", errB, errB)
@@ -113,17 +113,17 @@ func TestUnreadableUtilizationIsKeptForAnInterval(t *testing.T) {
 	calls := c.Sent(fake.ServerStatus)
 	ask("a", nil, errA)
 	equal(t, "calls within the interval", calls, c.Sent(fake.ServerStatus))
-	if err := h.inv.UnreadableUtilization(); !errors.Is(err, errA) {
+	if err := h.inv.Utilization.Unreadable(); !errors.Is(err, errA) {
 		t.Errorf("reported %v, want that of the first server", err)
 	}
 	h.clock.advance(interval)
 	ask("a", nil, nil)
-	if err := h.inv.UnreadableUtilization(); !errors.Is(err, errB) {
+	if err := h.inv.Utilization.Unreadable(); !errors.Is(err, errB) {
 		t.Errorf("reported %v, want that of the server which is still unreadable", err)
 	}
 	h.clock.advance(time.Second)
 	h.publish(server("a"))
-	if err := h.inv.UnreadableUtilization(); err != nil {
+	if err := h.inv.Utilization.Unreadable(); err != nil {
 		t.Errorf("that of a server that is gone is reported: %v", err)
 	}
 }
@@ -139,7 +139,7 @@ func TestUtilizationIsReadAtHalfTheRateOfTheCloud(t *testing.T) {
 	h.publish(servers...)
 	read := func() (again time.Duration) {
 		for _, s := range servers {
-			use, err := h.inv.Utilization(t.Context(), s.ID)
+			use, err := h.inv.Utilization.Read(t.Context(), s.ID)
 			if err != nil || !use.Known {
 				t.Fatalf("Utilization: %v, %+v", err, use)
 			}
@@ -197,7 +197,7 @@ func TestUtilizationIsReadAtTheEvenPartOfTheNamespace(t *testing.T) {
 				c.AddServers(servers...)
 				all = append(all, servers...)
 				for _, s := range servers {
-					if _, err := h.inv.Utilization(cloud.WithFlow(t.Context(), namespace), s.ID); err != nil {
+					if _, err := h.inv.Utilization.Read(cloud.WithFlow(t.Context(), namespace), s.ID); err != nil {
 						t.Fatalf("Utilization: %v", err)
 					}
 				}
@@ -205,7 +205,7 @@ func TestUtilizationIsReadAtTheEvenPartOfTheNamespace(t *testing.T) {
 			h.publish(all...)
 			again := map[string]time.Duration{}
 			for namespace := range test.servers {
-				use, err := h.inv.Utilization(cloud.WithFlow(t.Context(), namespace), namespace+"-0")
+				use, err := h.inv.Utilization.Read(cloud.WithFlow(t.Context(), namespace), namespace+"-0")
 				if err != nil {
 					t.Fatalf("Utilization: %v", err)
 				}
@@ -223,14 +223,14 @@ func TestUtilizationThatTheLimitsRefuseStaysKnown(t *testing.T) {
 	c.SetUtilization(40)
 	h.inv.Connect(c, nil)
 	h.publish(server("a"), server("new"))
-	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
+	if _, err := h.inv.Utilization.Read(t.Context(), "a"); err != nil {
 		t.Fatalf("Utilization: %v", err)
 	}
 	refused, lost := &cloud.Error{Kind: cloud.Throttled}, &cloud.Error{Kind: cloud.Unavailable}
 	type reading struct{ Known, Pending bool }
 	read := func(id string, err error) reading {
 		c.FailAlways(fake.ServerStatus, err, false)
-		use, _ := h.inv.Utilization(t.Context(), id)
+		use, _ := h.inv.Utilization.Read(t.Context(), id)
 		return reading{Known: use.Known, Pending: use.Pending}
 	}
 	equal(t, "one that was never read, refused", reading{Pending: true}, read("new", refused))
@@ -245,7 +245,7 @@ func TestUtilizationThatTheLimitsRefuseStaysKnown(t *testing.T) {
 
 	h.inv.Configure(inventory.Settings{PollInterval: time.Second})
 	c.Heal(fake.ServerStatus)
-	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
+	if _, err := h.inv.Utilization.Read(t.Context(), "a"); err != nil {
 		t.Fatalf("Utilization: %v", err)
 	}
 	h.clock.advance(9 * time.Minute)
@@ -261,7 +261,7 @@ func TestUtilizationThatTheLimitsRefuseIsAskedForInItsTurn(t *testing.T) {
 	h.inv.Connect(c, nil)
 	h.publish(server("a"))
 	c.FailAlways(fake.ServerStatus, &cloud.Error{Kind: cloud.Throttled, RetryAfter: 7 * time.Second}, false)
-	use, err := h.inv.Utilization(t.Context(), "a")
+	use, err := h.inv.Utilization.Read(t.Context(), "a")
 	if !cloud.Is(err, cloud.Throttled) {
 		t.Errorf("Utilization failed with %v, want Throttled", err)
 	}
@@ -288,7 +288,7 @@ func TestUtilizationReadLongestAgoGoesFirst(t *testing.T) {
 	h.publish(server("a"))
 	want := []time.Time{h.clock.Now().Add(-interval)} // one that was never read is due now
 	for range 3 {
-		if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
+		if _, err := h.inv.Utilization.Read(t.Context(), "a"); err != nil {
 			t.Fatalf("Utilization: %v", err)
 		}
 		want = append(want, h.clock.Now())

@@ -224,7 +224,7 @@ func (i *Inventory) ForgetServer(id string) {
 	if i.overlay.discard(id) {
 		i.track(id, i.clock())
 	}
-	delete(i.utilization, id)
+	i.Utilization.forget(id)
 }
 
 // track updates the overlay after what was recorded of a server changed, and

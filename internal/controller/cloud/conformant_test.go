@@ -79,14 +79,14 @@ func TestUnreadableUtilizationIsReportedOnTheCloud(t *testing.T) {
 	w.reconcile()
 	w.wantCondition(pcapi.ConformantCondition, "True Readable")
 	f.FailAlways(cloudfake.ServerStatus, &cloud.Error{Kind: cloud.Unreadable, Op: "read status of server a", Detail: "cpuUtilization is 12%"}, false)
-	if _, err := w.inv.Utilization(t.Context(), "a"); !cloud.Is(err, cloud.Unreadable) {
+	if _, err := w.inv.Utilization.Read(t.Context(), "a"); !cloud.Is(err, cloud.Unreadable) {
 		t.Fatalf("Utilization failed with %v, want Unreadable", err)
 	}
 	w.later()
 	w.wantCondition(pcapi.ConformantCondition, "False FieldsIgnored", "utilization: read status of server a: cpuUtilization is 12%")
 	w.wantCondition(pcapi.ReadyCondition, "True Connected")
 	f.Heal()
-	if _, err := w.inv.Utilization(t.Context(), "a"); err != nil {
+	if _, err := w.inv.Utilization.Read(t.Context(), "a"); err != nil {
 		t.Fatalf("Utilization: %v", err)
 	}
 	w.later()

@@ -210,7 +210,7 @@ func mayGoOn(err error) bool {
 func (k *kind) observeIgnored(c *pcapi.Cloud, obs *observation) {
 	hold := 2 * obs.settings.PollInterval
 	obs.ignored = k.memoryOf(c).ignoredLately(obs.lister, obs.freshAt(), hold)
-	if err := obs.inv.UnreadableUtilization(); err != nil {
+	if err := obs.inv.Utilization.Unreadable(); err != nil {
 		obs.ignored = append(obs.ignored, "utilization: "+err.Error())
 		slices.Sort(obs.ignored)
 	}

@@ -14,7 +14,7 @@ import (
 // The inventory bounds how long one GPUInfo waits for it and how often a failed
 // listing is repeated, because all Clouds share the one worker.
 func (k *kind) observeHosts(ctx context.Context, obs *observation, inv *inventory.Inventory) error {
-	hosts, err := inv.Hosts(ctx, obs.now.Add(-obs.interval*9/10))
+	hosts, err := inv.Hosts.List(ctx, obs.now.Add(-obs.interval*9/10))
 	switch {
 	case errors.Is(err, inventory.ErrNotAnswered):
 		return reconciler.Wait(inventory.HostsTimeout, pcapi.CloudUnavailableReason, "%v", err)

@@ -366,7 +366,7 @@ func TestDeletionWithoutRecordListsAgain(t *testing.T) {
 	t.Parallel()
 	claimed := func(net *pcapi.Network) { net.Status = pcapi.NetworkStatus{} }
 	h := newHarness(t, everything, nil, onRecord(claimed, deleted))
-	if _, _, err := h.inv.Networks(t.Context(), h.now, "", "", ""); err != nil {
+	if _, _, err := h.inv.Networks.Find(t.Context(), h.now, "", "", ""); err != nil {
 		t.Fatal(err)
 	}
 	h.advance(time.Second)
@@ -449,7 +449,7 @@ func TestFailedNetworkListingIsNotRepeatedByOtherNetworks(t *testing.T) {
 		ended, end := context.WithCancel(t.Context())
 		end()
 		h.advance(pollInterval)
-		if _, _, err := h.inv.Networks(ended, h.now, "", "", ""); !errors.Is(err, context.Canceled) {
+		if _, _, err := h.inv.Networks.Find(ended, h.now, "", "", ""); !errors.Is(err, context.Canceled) {
 			t.Errorf("Networks failed with %v, want the end of its context", err)
 		}
 		h.reconcile()

@@ -123,12 +123,12 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 	if !imported(net) {
 		owned = k.nameInCloud(net)
 	}
-	found, begun, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon), id, name, owned)
+	found, begun, err := obs.Inventory.Networks.Find(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon), id, name, owned)
 	if err != nil {
 		return err
 	}
 	obs.Looked, obs.Owned = true, true
-	if obs.Inventory.NetworkListed(id) {
+	if obs.Inventory.Networks.Listed(id) {
 		obs.ListedAt = begun
 	}
 	if imported(net) {
@@ -189,7 +189,7 @@ func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation)
 // existed reports whether the network in the answer to a create, whose name proves no owner, is another one: it existed before
 // the first create or the object, or another Network has it on record.
 func (k *kind) existed(ctx context.Context, net *pcapi.Network, obs *observation, n cloud.Network) (bool, error) {
-	if obs.Fresh && obs.Inventory.NetworkExisted(n.ID, obs.Now) {
+	if obs.Fresh && obs.Inventory.Networks.Existed(n.ID, obs.Now) {
 		k.Tracker.Existed(net.UID, n.ID)
 	}
 	older := !n.CreatedAt.IsZero() && n.CreatedAt.Before(net.CreationTimestamp.Add(-obs.View.Settings.SettleTime))
@@ -201,14 +201,14 @@ func (k *kind) existed(ctx context.Context, net *pcapi.Network, obs *observation
 
 func (k *kind) Remember(_ *pcapi.Network, obs *observation, n cloud.Network, created bool) {
 	if created {
-		obs.Inventory.RecordCreatedNetwork(n)
+		obs.Inventory.Networks.RecordCreated(n)
 	} else {
-		obs.Inventory.RecordNetwork(n)
+		obs.Inventory.Networks.Record(n)
 	}
 	obs.Resource, obs.Owned = &n, true
 }
 
-func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.ForgetNetwork(id) }
+func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.Networks.Forget(id) }
 
 // update sets the gateway.
 func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation) error {
@@ -250,7 +250,7 @@ func (k *kind) Delete(ctx context.Context, net *pcapi.Network, obs *observation,
 	if duplicate {
 		var found cloud.Network
 		if found, err = obs.View.Client.GetNetwork(ctx, n.ID); err == nil && (!cloud.ProvesOwner(found.Name, k.nameInCloud(net)) || !cloud.AlikeNames(found.Name, n.Name)) {
-			obs.Inventory.RecordNetwork(found)
+			obs.Inventory.Networks.Record(found)
 			return external.Removal{}, nil
 		}
 	}
@@ -265,7 +265,7 @@ func (k *kind) Delete(ctx context.Context, net *pcapi.Network, obs *observation,
 		return external.Removal{}, k.Retried(net, pcapi.BlockedReason, fmt.Errorf(
 			"%w; no VM object of this namespace is on it: detach in the cloud what is attached", cloud.Public(err)))
 	case duplicate && (err == nil || cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven)):
-		obs.Inventory.ForgetNetwork(n.ID)
+		obs.Inventory.Networks.Forget(n.ID)
 	}
 	return external.Removal{Gone: true}, err
 }

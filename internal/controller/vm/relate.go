@@ -72,7 +72,7 @@ func observeUtilization(ctx context.Context, vm *pcapi.VM, obs *observation) {
 	case obs.refresh == 0:
 		obs.utilizationUnknown = obs.Resource.CPUUtilization == nil
 	case obs.Available() && vm.DeletionTimestamp.IsZero():
-		use, _ := obs.Inventory.Utilization(ctx, obs.Resource.ID)
+		use, _ := obs.Inventory.Utilization.Read(ctx, obs.Resource.ID)
 		obs.refresh = use.Again
 		if use.Known && use.CPUUtilization != nil {
 			obs.Resource.CPUUtilization = use.CPUUtilization
