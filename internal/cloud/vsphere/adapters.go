@@ -1,9 +1,6 @@
 package vsphere
 
-import (
-	"github.com/vmware/govmomi/object"
-	"github.com/vmware/govmomi/vim25/types"
-)
+import "github.com/vmware/govmomi/vim25/types"
 
 // firstAdapterKey is the temporary key of the first adapter that a clone adds. Those of others
 // are below it.
@@ -35,11 +32,6 @@ func adapters(from template) []types.BaseVirtualDeviceConfigSpec {
 		specs = append(specs, change)
 	}
 	return specs
-}
-
-// adaptersOf returns the network adapters among devices.
-func adaptersOf(devices object.VirtualDeviceList) object.VirtualDeviceList {
-	return devices.SelectByType((*types.VirtualEthernetCard)(nil))
 }
 
 // keepsIdentity reports whether a clone would have the MAC address or the external id of an

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 const (
@@ -21,20 +21,27 @@ const (
 	// detachTries is how often disks are looked for before a VM is destroyed: others may attach
 	// some meanwhile.
 	detachTries = 3
-	// detachedKey is the key of the extraConfig that has the files of the disks that were detached
-	// from a VM for its deletion, as JSON: a change may take effect after its call, or its answer
-	// may be lost.
-	detachedKey = "privatecloud.detached"
-	// maxDetached bounds them.
+	// maxDetached bounds the files of the disks that were detached from a VM for its deletion.
 	maxDetached = 100
 )
 
-// keepAttached detaches disks that others attached to a VM, since a vCenter destroys a VM with
+// attachedDisks keeps the disks that others attached to VMs that are deleted.
+type attachedDisks struct {
+	calls   *calls
+	faults  *faults
+	session *session
+	tasks   *tasks
+	log     logr.Logger
+	// reads are those of the disks of the VMs.
+	reads batch[types.ManagedObjectReference, attachments]
+}
+
+// keep detaches disks that others attached to a VM, since a vCenter destroys a VM with
 // the files of all disks that are attached. It returns the files of those that this deletion or
 // an earlier try has detached. Disks that snapshots of the VM have cannot be detached from these.
-func (c *Client) keepAttached(ctx context.Context, op string, at *site, vm entity) (kept []string, err error) {
+func (a *attachedDisks) keep(ctx context.Context, op string, at *site, vm entity) (kept []string, err error) {
 	for range detachTries {
-		found, snapshots, err := c.readAttached(ctx, op, at, vm)
+		found, snapshots, err := a.readAttached(ctx, op, at, vm)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +55,7 @@ func (c *Client) keepAttached(ctx context.Context, op string, at *site, vm entit
 		if len(disks) == 0 {
 			return quoteAll(found.detached()), nil
 		}
-		if err := c.detach(ctx, op, at, found, disks); err != nil {
+		if err := a.detach(ctx, op, at, found, disks); err != nil {
 			return nil, err
 		}
 	}
@@ -63,17 +70,17 @@ type attachments struct {
 
 // readAttached reads what is known of the disks of a VM and of its snapshots. Deletions at the same
 // time share a read.
-func (c *Client) readAttached(ctx context.Context, op string, at *site, vm entity) (found entity, snapshots []entity, err error) {
-	read, known, err := c.attached.get(ctx, vm.ref, time.Now(), func(refs []types.ManagedObjectReference, end func(map[types.ManagedObjectReference]attachments, error)) error {
-		return c.shared(ctx, func(ctx context.Context) {
-			found, err := c.readAttachments(ctx, at, refs)
+func (a *attachedDisks) readAttached(ctx context.Context, op string, at *site, vm entity) (found entity, snapshots []entity, err error) {
+	read, known, err := a.reads.get(ctx, vm.ref, time.Now(), func(refs []types.ManagedObjectReference, end func(map[types.ManagedObjectReference]attachments, error)) error {
+		return a.calls.shared(ctx, func(ctx context.Context) {
+			found, err := a.readAttachments(ctx, at, refs)
 			end(found, err)
 		})
 	})
-	c.attached.expire() // devices are long
+	a.reads.expire() // devices are long
 	switch {
 	case err != nil:
-		return found, nil, c.fail(ctx, op, err)
+		return found, nil, a.faults.fail(ctx, op, err)
 	case !known:
 		return found, nil, refuse(op, cloud.NotFound, "the VM was deleted meanwhile")
 	case read.vm.deviceless(), slices.ContainsFunc(read.snapshots, entity.deviceless), read.vm.text(filesPath) == "":
@@ -85,11 +92,11 @@ func (c *Client) readAttached(ctx context.Context, op string, at *site, vm entit
 }
 
 // readAttachments reads the disks of VMs and of their snapshots.
-func (c *Client) readAttachments(ctx context.Context, at *site, refs []types.ManagedObjectReference) (map[types.ManagedObjectReference]attachments, error) {
+func (a *attachedDisks) readAttachments(ctx context.Context, at *site, refs []types.ManagedObjectReference) (map[types.ManagedObjectReference]attachments, error) {
 	all := make(map[types.ManagedObjectReference]attachments, len(refs))
 	for some := range slices.Chunk(refs, maxDeviceReads) {
 		var read map[types.ManagedObjectReference]entity
-		err := c.session.sure(ctx, func() (missing bool, err error) {
+		err := a.session.sure(ctx, func() (missing bool, err error) {
 			found, err := collect(ctx, at.vim, attachedSpec(some))
 			read = make(map[types.ManagedObjectReference]entity, len(found))
 			for _, one := range found {
@@ -151,9 +158,6 @@ func below(of entity, property string, read map[types.ManagedObjectReference]ent
 	return onto
 }
 
-// deviceless reports whether an object was read without its devices.
-func (s entity) deviceless() bool { return !s.deleted() && len(devicesOf(s)) == 0 }
-
 // foreign returns those of the disks among devices that are not the VM's own. Its own are files
 // in its folder on the datastore that no other VM shares. Of a VM that a create made, they are
 // also where the template has its disks, or those with names were added.
@@ -177,45 +181,6 @@ func (s entity) foreign(devices object.VirtualDeviceList) []*types.VirtualDisk {
 	return foreign
 }
 
-// disksOf returns the disks among devices.
-func disksOf(devices object.VirtualDeviceList) (disks []*types.VirtualDisk) {
-	for _, device := range devices {
-		if disk, ok := device.(*types.VirtualDisk); ok {
-			disks = append(disks, disk)
-		}
-	}
-	return disks
-}
-
-// exclusive reports whether a disk is a file of data that one VM writes to. A raw device mapping
-// is a file that leads to a disk elsewhere.
-func exclusive(disk *types.VirtualDisk) bool {
-	sharing := ""
-	switch backing := disk.Backing.(type) {
-	case *types.VirtualDiskFlatVer2BackingInfo:
-		sharing = backing.Sharing
-	case *types.VirtualDiskRawDiskMappingVer1BackingInfo, *types.VirtualDiskRawDiskVer2BackingInfo, *types.VirtualDiskPartitionedRawDiskVer2BackingInfo:
-		return false
-	}
-	return sharing == "" || sharing == string(types.VirtualDiskSharingSharingNone)
-}
-
-// fileOf returns the path of a disk on its datastore, empty if it has none.
-func fileOf(disk *types.VirtualDisk) string {
-	if backing, ok := disk.Backing.(types.BaseVirtualDeviceFileBackingInfo); ok {
-		return backing.GetVirtualDeviceFileBackingInfo().FileName
-	}
-	return ""
-}
-
-func filesOf(disks []*types.VirtualDisk) []string {
-	files := make([]string, 0, len(disks))
-	for _, disk := range disks {
-		files = append(files, transport.Truncate(fileOf(disk), maxText))
-	}
-	return files
-}
-
 // detached returns the files of the disks that were detached from the VM for its deletion, without
 // those that are attached again.
 func (s entity) detached() []string {
@@ -231,7 +196,7 @@ func (s entity) detached() []string {
 
 // detach removes disks from a VM and keeps their files, unless the VM has changed since it was
 // read.
-func (c *Client) detach(ctx context.Context, op string, at *site, vm entity, disks []*types.VirtualDisk) error {
+func (a *attachedDisks) detach(ctx context.Context, op string, at *site, vm entity, disks []*types.VirtualDisk) error {
 	files := append(vm.detached(), filesOf(disks)...)
 	spec := &types.VirtualMachineConfigSpec{
 		ChangeVersion: vm.text(versionPath), ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: detachedKey, Value: encode(files[:min(len(files), maxDetached)])}},
@@ -241,18 +206,18 @@ func (c *Client) detach(ctx context.Context, op string, at *site, vm entity, dis
 	}
 	task, err := reconfigure(ctx, at, vm, spec)
 	if err != nil {
-		return changed(c.fail(ctx, op, err), err)
+		return changed(a.faults.fail(ctx, op, err), err)
 	}
-	c.log.Info("detaching disks that others attached to a VM that is deleted", "disks", filesOf(disks))
-	c.started(task)
-	info, err := c.waitFor(ctx, at, task, powerOffHold)
+	a.log.Info("detaching disks that others attached to a VM that is deleted", "disks", filesOf(disks))
+	a.tasks.started(task)
+	info, err := a.tasks.waitFor(ctx, at, task, powerOffHold)
 	switch {
 	case err != nil:
-		return c.fail(ctx, op, err)
+		return a.faults.fail(ctx, op, err)
 	case info == nil || info.State == types.TaskInfoStateSuccess:
 		return nil
 	case info.State == types.TaskInfoStateError && info.Error != nil:
-		return c.faultOfTask(op, info.Error.Fault, info.Error.LocalizedMessage)
+		return a.faults.ofTask(op, info.Error.Fault, info.Error.LocalizedMessage)
 	}
 	return refuse(op, cloud.Busy, "%s, which is not the VM's own, is detached before the deletion, which takes a while, and keeps its file", strings.Join(quoteAll(filesOf(disks)), ", "))
 }

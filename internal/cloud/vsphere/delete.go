@@ -14,16 +14,26 @@ import (
 // second or two. Then the caller comes back.
 const powerOffHold = 5 * time.Second
 
-// DeleteServer powers the VM off and destroys it with its disks, without those that others
+// deletes deletes servers.
+type deletes struct {
+	calls    *calls
+	faults   *faults
+	vms      *vms
+	rules    *rules
+	attached *attachedDisks
+	tasks    *tasks
+}
+
+// remove powers the VM off and destroys it with its disks, without those that others
 // attached. It fails with Conflict for a VM without an owner's mark.
-func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
+func (d *deletes) remove(ctx context.Context, id string) (cloud.Result, error) {
 	op := "delete server " + quote(id)
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := d.calls.begin(ctx, op)
 	if err != nil {
 		return cloud.Result{}, err
 	}
 	defer end()
-	vm, at, err := c.lookUp(ctx, op, id)
+	vm, at, err := d.vms.lookUp(ctx, op, id)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -31,12 +41,12 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		return cloud.Result{}, refuse(op, cloud.Conflict, "the VM does not carry the operator's mark, so it is not deleted: delete it in the vCenter if it is not needed")
 	}
 	if state := vm.state(); state == cloud.StateActive || state == cloud.StateSuspended {
-		if err := c.powerOff(ctx, op, at, vm); err != nil {
+		if err := d.powerOff(ctx, op, at, vm); err != nil {
 			return cloud.Result{}, err
 		}
 	}
-	c.leaveRule(ctx, at, vm)
-	kept, err := c.keepAttached(ctx, op, at, vm)
+	d.rules.leave(ctx, at, vm)
+	kept, err := d.attached.keep(ctx, op, at, vm)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -45,9 +55,9 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		return cloud.Result{Detached: kept}, refuse(op, cloud.NotFound, "the VM was deleted meanwhile")
 	}
 	if err != nil {
-		return cloud.Result{Detached: kept}, changed(c.fail(ctx, op, err), err)
+		return cloud.Result{Detached: kept}, changed(d.faults.fail(ctx, op, err), err)
 	}
-	c.started(res.Returnval)
+	d.tasks.started(res.Returnval)
 	deletion := operation{kind: deleteOperation, task: res.Returnval.Value, server: id, folder: vm.reference(parentPath).Value}
 	return cloud.Result{Operation: deletion.String(), Detached: kept}, nil
 }
@@ -60,19 +70,19 @@ func isOff(fault types.BaseMethodFault) bool {
 }
 
 // powerOff powers the VM off, and waits a short time for it.
-func (c *Client) powerOff(ctx context.Context, op string, at *site, vm entity) error {
+func (d *deletes) powerOff(ctx context.Context, op string, at *site, vm entity) error {
 	started, err := switchPower(ctx, at, vm, cloud.PowerOff)
 	if isOff(faultOf(err)) {
 		return nil
 	}
 	if err != nil {
-		return changed(c.fail(ctx, op, err), err)
+		return changed(d.faults.fail(ctx, op, err), err)
 	}
-	c.started(started)
-	info, err := c.waitFor(ctx, at, started, powerOffHold)
+	d.tasks.started(started)
+	info, err := d.tasks.waitFor(ctx, at, started, powerOffHold)
 	switch {
 	case err != nil:
-		return c.fail(ctx, op, err)
+		return d.faults.fail(ctx, op, err)
 	case info == nil, info.State == types.TaskInfoStateSuccess, info.Error != nil && isOff(info.Error.Fault):
 		return nil
 	}

@@ -1,9 +1,7 @@
 package vsphere
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/vmware/govmomi/object"
@@ -13,81 +11,11 @@ import (
 )
 
 const (
-	// disksKey is the key of the extraConfig that says where the disks with names are
-	// attached, as JSON. Disks have no names in a vCenter.
-	disksKey   = "privatecloud.disks"
-	devicePath = "config.hardware.device"
 	// maxDisk bounds a disk, as vSphere does: 62 TiB, in MiB.
 	maxDisk = 62 << 20
 	// maxDeviceReads is of how many VMs the devices are read in one call.
 	maxDeviceReads = 100
-	// scsiUnits is the number of units of a SCSI controller, of which it has one itself.
-	scsiUnits, scsiOwnUnit = 16, 7
 )
-
-// slot is where a disk is attached: the key of a controller and a unit of it.
-type slot struct {
-	Controller int32 `json:"controller"`
-	Unit       int32 `json:"unit"`
-}
-
-// slots returns where the disks with names are attached, also those that are not there any
-// more. A text that cannot be read counts as none: only somebody who edits the VM by hand makes
-// such.
-func (s entity) slots() map[string]slot {
-	text, _ := s.extra(disksKey)
-	var slots map[string]slot
-	if s.copied() || json.Unmarshal([]byte(text), &slots) != nil {
-		return nil
-	}
-	return slots
-}
-
-func devicesOf(vm entity) object.VirtualDeviceList {
-	devices, _ := vm.props[devicePath].(types.ArrayOfVirtualDevice)
-	return devices.VirtualDevice
-}
-
-// slotOf returns where a device is attached.
-func slotOf(device types.BaseVirtualDevice) slot {
-	of := device.GetVirtualDevice()
-	at := slot{Controller: of.ControllerKey, Unit: -1}
-	if of.UnitNumber != nil {
-		at.Unit = *of.UnitNumber
-	}
-	return at
-}
-
-// diskAt returns the disk that is attached to a slot, nil if there is none.
-func diskAt(devices object.VirtualDeviceList, at slot) *types.VirtualDisk {
-	for _, device := range devices {
-		disk, ok := device.(*types.VirtualDisk)
-		if ok && slotOf(disk) == at {
-			return disk
-		}
-	}
-	return nil
-}
-
-// freeSlot returns a slot that no device has.
-func freeSlot(devices object.VirtualDeviceList) (slot, bool) {
-	controllers := devices.SelectByType((*types.VirtualSCSIController)(nil))
-	slices.SortFunc(controllers, func(a, b types.BaseVirtualDevice) int {
-		return cmp.Compare(a.GetVirtualDevice().Key, b.GetVirtualDevice().Key)
-	})
-	for _, controller := range controllers {
-		key := controller.GetVirtualDevice().Key
-		for unit := range int32(scsiUnits) {
-			if unit != scsiOwnUnit && !slices.ContainsFunc(devices, func(device types.BaseVirtualDevice) bool {
-				d := device.GetVirtualDevice()
-				return d.ControllerKey == key && d.UnitNumber != nil && *d.UnitNumber == unit
-			}) {
-				return slot{Controller: key, Unit: unit}, true
-			}
-		}
-	}
-	return slot{}, false
-}
 
 // diskChanges are what adds and grows disks.
 type diskChanges struct {
@@ -139,19 +67,6 @@ func changeDisks(devices object.VirtualDeviceList, slots map[string]slot, wanted
 // option returns the extraConfig of the changes.
 func (d diskChanges) option() types.BaseOptionValue {
 	return &types.OptionValue{Key: disksKey, Value: d.mark}
-}
-
-func sizeOfDisk(disk *types.VirtualDisk) int {
-	if disk.CapacityInBytes > 0 {
-		return int(disk.CapacityInBytes >> 20)
-	}
-	return int(disk.CapacityInKB >> 10)
-}
-
-// snapshotted reports whether a disk is based on another one, as after a snapshot.
-func snapshotted(disk *types.VirtualDisk) bool {
-	backing, ok := disk.Backing.(*types.VirtualDiskFlatVer2BackingInfo)
-	return ok && backing.Parent != nil
 }
 
 func newDisk(at slot, key int32, mib int) *types.VirtualDisk {

@@ -3,12 +3,9 @@ package vsphere
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
-	"reflect"
-	"strconv"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 	"github.com/vmware/govmomi/vim25/xml"
@@ -17,21 +14,15 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// maxText bounds what is quoted of a text, in characters.
-const maxText = 128
-
-// refuse returns the error of a call that was not sent, or whose answer refuses it.
-func refuse(op string, kind cloud.Kind, format string, args ...any) *cloud.Error {
-	return &cloud.Error{Kind: kind, Op: op, Detail: fmt.Sprintf(format, args...)}
-}
-
-// quote bounds what people typed.
-func quote(text string) string {
-	return fmt.Sprintf("%q", transport.Truncate(transport.Printable(text), maxText))
+// faults says what errors and faults mean, and logs those of the vCenter.
+type faults struct {
+	transport *transport.Transport
+	redactor  *transport.Redactor
+	log       logr.Logger
 }
 
 // fail returns what the error of a request means for a call that does op.
-func (c *Client) fail(ctx context.Context, op string, err error) *cloud.Error {
+func (f *faults) fail(ctx context.Context, op string, err error) *cloud.Error {
 	if own, ok := errors.AsType[*cloud.Error](err); ok {
 		e := *own
 		e.Op = op
@@ -39,98 +30,38 @@ func (c *Client) fail(ctx context.Context, op string, err error) *cloud.Error {
 	}
 	if fault := faultOf(err); fault != nil {
 		if exchange, ok := errors.AsType[*exchangeError](err); !ok || !exchange.sent {
-			return c.refused(op, 1, fault, err.Error())
+			return f.refused(op, 1, fault, err.Error())
 		}
 	}
 	if soap.IsSoapFault(err) {
 		return refuse(op, cloud.Rejected, "the vCenter refuses it with a fault that the operator does not know")
 	}
-	e := c.unanswered(ctx, err)
+	e := f.unanswered(ctx, err)
 	e.Op = op
 	return e
 }
 
 // unanswered classifies an error of an exchange.
-func (c *Client) unanswered(ctx context.Context, err error) *cloud.Error {
+func (f *faults) unanswered(ctx context.Context, err error) *cloud.Error {
 	_, syntax := errors.AsType[*xml.SyntaxError](err)
 	_, element := errors.AsType[xml.UnmarshalError](err)
 	if (syntax || element) && ctx.Err() == nil {
 		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer is no SOAP document: check whether spec.endpoint is that of a vCenter, such as https://vcenter.example.com/sdk"}
 	}
-	return c.transport.Classify(ctx, err)
-}
-
-// readable fails answers that are not of the SOAP API, which govmomi would not classify.
-func readable(next http.RoundTripper) http.RoundTripper {
-	return httpRoundTripper(func(req *http.Request) (*http.Response, error) {
-		resp, err := next.RoundTrip(req)
-		if err != nil {
-			return nil, err
-		}
-		status := resp.StatusCode
-		kind := resp.Header.Get("Content-Type")
-		other := strings.Contains(kind, "html") || strings.Contains(kind, "json")
-		if !other && (status == http.StatusOK || status == http.StatusInternalServerError) {
-			return resp, nil
-		}
-		_ = resp.Body.Close()
-		refusal := &cloud.Error{
-			Kind: cloud.Unreadable, Code: strconv.Itoa(status),
-			Detail: fmt.Sprintf("the answer, with HTTP status %d, is not of a vCenter's SOAP API: check whether spec.endpoint ends with /sdk", status),
-		}
-		if status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
-			refusal.Kind = cloud.Unavailable
-			refusal.Detail = fmt.Sprintf("the vCenter, or something in front of it, answers with HTTP status %d", status)
-			refusal.RetryAfter = transport.RetryAfter(resp.Header, status == http.StatusTooManyRequests)
-		}
-		return nil, refusal
-	})
-}
-
-// httpRoundTripper is a function that is an http.RoundTripper.
-type httpRoundTripper func(*http.Request) (*http.Response, error)
-
-func (f httpRoundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-// faultOf returns the fault that the vCenter answered with, nil if it did not.
-func faultOf(err error) types.BaseMethodFault {
-	if err == nil {
-		return nil
-	}
-	if fault, ok := errors.AsType[interface {
-		error
-		Fault() types.BaseMethodFault
-	}](err); ok {
-		return fault.Fault()
-	}
-	return nil
-}
-
-func notAuthenticated(err error) bool {
-	_, ended := faultOf(err).(*types.NotAuthenticated)
-	_, unclear := errors.AsType[*exchangeError](err)
-	return ended && !unclear
-}
-
-// codeOf returns the name of a fault.
-func codeOf(fault types.BaseMethodFault) string {
-	if fault == nil || reflect.TypeOf(fault).Kind() != reflect.Pointer {
-		return ""
-	}
-	return reflect.TypeOf(fault).Elem().Name()
+	return f.transport.Classify(ctx, err)
 }
 
 // refused returns the error of a call that the vCenter refused. Its own message goes
 // into the log alone, at a level: it may name hosts and datastores, which users do not
 // know of.
-func (c *Client) refused(op string, level int, fault types.BaseMethodFault, message string) *cloud.Error {
+func (f *faults) refused(op string, level int, fault types.BaseMethodFault, message string) *cloud.Error {
 	code := codeOf(fault)
 	kind, detail := meaningOf(fault)
 	if detail == "" {
 		detail = "the vCenter refuses it with the fault " + code
 	}
-	message = c.redactor.Redact(transport.Truncate(transport.Printable(message), maxText))
-	c.log.V(level).Info("the vCenter refused a call", "call", op, "fault", code, "message", message)
+	message = f.redactor.Redact(transport.Truncate(transport.Printable(message), maxText))
+	f.log.V(level).Info("the vCenter refused a call", "call", op, "fault", code, "message", message)
 	return &cloud.Error{Kind: kind, Op: op, Code: code, Detail: detail}
 }
 
@@ -195,4 +126,27 @@ func meaningOf(fault types.BaseMethodFault) (cloud.Kind, string) {
 		return cloud.Failed, "the vCenter did not finish it (" + code + ")"
 	}
 	return cloud.Rejected, ""
+}
+
+// failed is fail for an error that may be nil.
+func (f *faults) failed(ctx context.Context, op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return f.fail(ctx, op, err)
+}
+
+// ofTask returns why a task failed. That it met something that passes says nothing
+// about the calls of this client.
+func (f *faults) ofTask(op string, fault types.BaseMethodFault, message string) *cloud.Error {
+	if fault == nil {
+		return refuse(op, cloud.Failed, "the vCenter gives no reason")
+	}
+	e := f.refused(op, 0, fault, message)
+	switch e.Kind {
+	case cloud.Unauthorized, cloud.Throttled, cloud.Unavailable, cloud.NotFound, cloud.Busy:
+		e.Kind = cloud.Failed
+	default:
+	}
+	return e
 }

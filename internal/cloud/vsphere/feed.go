@@ -41,6 +41,11 @@ var watchedPaths = slices.DeleteFunc(slices.Clone(vmPaths), func(path string) bo
 // feed is a property collector of the vCenter, which records what changes of the VMs in a
 // view. Both are of one session.
 type feed struct {
+	calls   *calls
+	session *session
+	// grace is that of polling.
+	grace time.Duration
+
 	at              *site
 	view, collector types.ManagedObjectReference
 	// version is that of the last answer.
@@ -94,10 +99,10 @@ var errSilent = errors.New("no answer")
 
 // wait returns what has changed since the last answer. The vCenter waits for a change for
 // the given time. The request is sent once, in the session of the collector.
-func (f *feed) wait(ctx context.Context, c *Client, wait time.Duration) (updates, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, wait+c.polling.grace, errSilent)
+func (f *feed) wait(ctx context.Context, wait time.Duration) (updates, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, wait+f.grace, errSilent)
 	defer cancel()
-	res, err := methods.WaitForUpdatesEx(ctx, roundTripper(c.session.poll), &types.WaitForUpdatesEx{
+	res, err := methods.WaitForUpdatesEx(ctx, roundTripper(f.session.sender.poll), &types.WaitForUpdatesEx{
 		This: f.collector, Version: f.version,
 		Options: &types.WaitOptions{MaxWaitSeconds: new(int32(wait / time.Second)), MaxObjectUpdates: maxUpdates}, //nolint:gosec // at most a minute
 	})
@@ -108,7 +113,7 @@ func (f *feed) wait(ctx context.Context, c *Client, wait time.Duration) (updates
 		f.version = res.Returnval.Version
 		return updatesOf(res.Returnval, f.at.root), nil
 	case context.Cause(ctx) == errSilent: //nolint:errorlint // never wrapped
-		return updates{}, refuse(watchOp, cloud.Unavailable, "the vCenter did not answer a request for changes for %s", wait+c.polling.grace)
+		return updates{}, refuse(watchOp, cloud.Unavailable, "the vCenter did not answer a request for changes for %s", wait+f.grace)
 	case notAuthenticated(err), isGone(err), isCanceled(err):
 		return updates{}, refuse(watchOp, cloud.Unavailable, "the session has ended")
 	}
@@ -147,14 +152,14 @@ func updatesOf(set *types.UpdateSet, root types.ManagedObjectReference) updates 
 }
 
 // close destroys the collector and the view, unless they ended with the session.
-func (f *feed) close(ctx context.Context, c *Client) {
-	if context.Cause(ctx) == errEnded || !c.usage.Begin() { //nolint:errorlint // never wrapped
+func (f *feed) close(ctx context.Context) {
+	if context.Cause(ctx) == errEnded || !f.calls.usage.Begin() { //nolint:errorlint // never wrapped
 		return
 	}
-	defer c.usage.End()
+	defer f.calls.usage.End()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), transport.CloseTimeout)
 	defer cancel()
-	send := roundTripper(c.session.send)
+	send := roundTripper(f.session.sender.send)
 	if f.collector.Value != "" {
 		_, _ = methods.DestroyPropertyCollector(ctx, send, &types.DestroyPropertyCollector{This: f.collector})
 	}

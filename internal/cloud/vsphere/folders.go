@@ -2,11 +2,11 @@ package vsphere
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -40,8 +40,15 @@ func folder(ctx context.Context, op string, at *site, name string) (*types.Manag
 // out of the root.
 const folderHold = 10 * time.Second
 
-// folders remembers the folders that VMs were created in.
+// folders makes and removes folders, and remembers those that VMs were created in.
 type folders struct {
+	calls    *calls
+	faults   *faults
+	sites    *sites
+	tasks    *tasks
+	log      logr.Logger
+	creating creating
+
 	mu    sync.Mutex
 	of    *site
 	known map[string]foundFolder
@@ -77,10 +84,10 @@ func (f *folders) forget(name string) {
 	delete(f.known, name)
 }
 
-// ensureFolder returns the folder of a name below the root, and makes it if there is none.
+// ensure returns the folder of a name below the root, and makes it if there is none.
 // The caller has chosen it. It reports whether the folder was found by an earlier call.
-func (c *Client) ensureFolder(ctx context.Context, op string, at *site, name string) (in types.ManagedObjectReference, remembered bool, err error) {
-	if known, ok := c.folders.get(at, shortened(name)); ok {
+func (f *folders) ensure(ctx context.Context, op string, at *site, name string) (in types.ManagedObjectReference, remembered bool, err error) {
+	if known, ok := f.get(at, shortened(name)); ok {
 		return known, true, nil
 	}
 	since := time.Now()
@@ -100,127 +107,34 @@ func (c *Client) ensureFolder(ctx context.Context, op string, at *site, name str
 			found = &res.Returnval
 		}
 		if *found != at.root {
-			c.folders.put(at, shortened(name), *found, since)
+			f.put(at, shortened(name), *found, since)
 		}
 		return *found, false, nil
 	}
 	return in, false, refuse(op, cloud.Busy, "the folder %s is made and removed by others at the same time", quote(name))
 }
 
-// creating has the creates that may still put a VM into a folder, so that no folder is
-// removed under them.
-type creating struct {
-	mu sync.Mutex
-	// choosing counts the creates that look for a folder or send a clone into it, by its
-	// name. removing has the folders that are being removed, and whether another deletion
-	// has ended in them meanwhile.
-	choosing map[string]int
-	removing map[string]bool
-	// folders has the tasks that make a VM and are not known to have ended, by the folder.
-	folders map[string]map[string]bool
-}
-
-// choose keeps a folder from being removed until done is called. It reports false if it
-// is being removed.
-func (c *creating) choose(name string) (done func(), ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, removing := c.removing[name]; removing {
-		return nil, false
-	}
-	if c.choosing == nil {
-		c.choosing = map[string]int{}
-	}
-	c.choosing[name]++
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.choosing[name]--
-		if c.choosing[name] == 0 {
-			delete(c.choosing, name)
-		}
-	}, true
-}
-
-// remove keeps creates from choosing a folder until done is called. It reports false
-// if one has chosen it, or if it is being removed: then done of that removal reports that the
-// folder has to be looked at again.
-func (c *creating) remove(name string, folder types.ManagedObjectReference) (done func() (again bool), ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, removing := c.removing[name]; removing {
-		c.removing[name] = true
-		return nil, false
-	}
-	if c.choosing[name] > 0 || len(c.folders[folder.Value]) > 0 {
-		return nil, false
-	}
-	if c.removing == nil {
-		c.removing = map[string]bool{}
-	}
-	c.removing[name] = false
-	return func() (again bool) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		again = c.removing[name]
-		delete(c.removing, name)
-		return again
-	}, true
-}
-
-// began records a task that creates a VM in a folder.
-func (c *creating) began(folder types.ManagedObjectReference, task string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.folders == nil {
-		c.folders = map[string]map[string]bool{}
-	}
-	if c.folders[folder.Value] == nil {
-		c.folders[folder.Value] = map[string]bool{}
-	}
-	c.folders[folder.Value][task] = true
-}
-
-// tasks returns those that make a VM in a folder and are not known to have ended.
-func (c *creating) tasks(folder types.ManagedObjectReference) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.folders[folder.Value]))
-}
-
-// ended records that a task has ended.
-func (c *creating) ended(task string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for folder, tasks := range c.folders {
-		delete(tasks, task)
-		if len(tasks) == 0 {
-			delete(c.folders, folder)
-		}
-	}
-}
-
 // endCreates asks the vCenter which of the creates in a folder have ended. Another client may
 // have seen their end, or nobody.
-func (c *Client) endCreates(ctx context.Context, at *site, folder types.ManagedObjectReference) error {
-	for names := range slices.Chunk(c.creating.tasks(folder), maxBatch) {
-		states, err := c.readTasks(ctx, at, names)
+func (f *folders) endCreates(ctx context.Context, at *site, folder types.ManagedObjectReference) error {
+	for names := range slices.Chunk(f.creating.tasks(folder), maxBatch) {
+		states, err := f.tasks.read(ctx, at, names)
 		if err != nil {
 			return err
 		}
 		for _, name := range names {
 			if state, known := states[name]; !known || ended(&state.info) {
-				c.creating.ended(name)
+				f.creating.ended(name)
 			}
 		}
 	}
 	return nil
 }
 
-// removeFolder removes a folder that a deletion has left empty. One that stays, because
+// remove removes a folder that a deletion has left empty. One that stays, because
 // it is in use or because this fails, does no harm. A VM that somebody puts into it at the
 // same moment is unregistered, and keeps its files.
-func (c *Client) removeFolder(ctx context.Context, at *site, folder types.ManagedObjectReference) {
+func (f *folders) remove(ctx context.Context, at *site, folder types.ManagedObjectReference) {
 	if folder == at.root || folder == at.templates || folder.Value == "" {
 		return
 	}
@@ -228,23 +142,23 @@ func (c *Client) removeFolder(ctx context.Context, at *site, folder types.Manage
 	if err != nil || len(found) != 1 || found[0].reference(parentPath) != at.root {
 		return
 	}
-	if err := c.endCreates(ctx, at, folder); err != nil {
+	if err := f.endCreates(ctx, at, folder); err != nil {
 		return
 	}
 	name := unescaped(found[0].text("name"))
 	for again := true; again; {
-		done, ok := c.creating.remove(name, folder)
+		done, ok := f.creating.remove(name, folder)
 		if !ok {
 			return
 		}
-		c.folders.forget(name)
-		c.removeEmpty(ctx, at, folder)
+		f.forget(name)
+		f.removeEmpty(ctx, at, folder)
 		again = done()
 	}
 }
 
 // removeEmpty removes a folder if nothing is in it.
-func (c *Client) removeEmpty(ctx context.Context, at *site, folder types.ManagedObjectReference) {
+func (f *folders) removeEmpty(ctx context.Context, at *site, folder types.ManagedObjectReference) {
 	found, err := retrieve(ctx, at.vim, "Folder", []string{"childEntity"}, folder)
 	if err != nil || len(found) != 1 {
 		return
@@ -253,6 +167,35 @@ func (c *Client) removeEmpty(ctx context.Context, at *site, folder types.Managed
 		return
 	}
 	if _, err := methods.UnregisterAndDestroy_Task(ctx, at.vim, &types.UnregisterAndDestroy_Task{This: folder}); err != nil {
-		c.log.V(1).Info("an empty folder was not removed", "fault", codeOf(faultOf(err)))
+		f.log.V(1).Info("an empty folder was not removed", "fault", codeOf(faultOf(err)))
 	}
+}
+
+// checkName looks for the name in its folder.
+func (f *folders) checkName(ctx context.Context, name cloud.Name) error {
+	op := "check name " + quote(name.Name)
+	if err := checkName(op, name.Name); err != nil {
+		return err
+	}
+	ctx, end, err := f.calls.begin(ctx, op)
+	if err != nil {
+		return err
+	}
+	defer end()
+	at, err := f.sites.locate(ctx)
+	if err != nil {
+		return f.faults.fail(ctx, op, err)
+	}
+	in, err := folder(ctx, op, at, name.Folder)
+	if err != nil || in == nil {
+		return f.faults.failed(ctx, op, err)
+	}
+	found, err := child(ctx, at, *in, name.Name)
+	if err != nil {
+		return f.faults.fail(ctx, op, f.sites.misplaced(ctx, at, err))
+	}
+	if found != nil {
+		return refuse(op, cloud.Taken, "the name is in use in its folder")
+	}
+	return nil
 }

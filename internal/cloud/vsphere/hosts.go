@@ -12,25 +12,33 @@ import (
 // longest time that an object can ask for, ten years.
 const hours = 87600
 
-// ListHosts returns the hosts of the datacenter that serve VMs: those that are
+// hosts lists hosts.
+type hosts struct {
+	calls   *calls
+	faults  *faults
+	sites   *sites
+	session *session
+}
+
+// list returns the hosts of the datacenter that serve VMs: those that are
 // connected and not in maintenance mode. A host has a GPU if a graphics device of it
 // can be given to VMs.
-func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
+func (h *hosts) list(ctx context.Context) ([]cloud.Host, error) {
 	const op = "list hosts"
-	ctx, end, err := c.begin(cloudWide(ctx), op)
+	ctx, end, err := h.calls.begin(cloudWide(ctx), op)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	at, err := c.locate(ctx)
+	at, err := h.sites.locate(ctx)
 	if err != nil {
-		return nil, c.fail(ctx, op, err)
+		return nil, h.faults.fail(ctx, op, err)
 	}
 	compute := func(path string) types.BaseSelectionSpec {
 		return &types.TraversalSpec{Type: "ComputeResource", Path: path}
 	}
 	var found []entity
-	err = c.session.sure(ctx, func() (bool, error) {
+	err = h.session.sure(ctx, func() (bool, error) {
 		found, err = collect(ctx, at.vim, types.PropertyFilterSpec{
 			PropSet:   []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"name", "config.graphicsInfo", "runtime.inMaintenanceMode", "runtime.connectionState"}}},
 			ObjectSet: []types.ObjectSpec{children(at.hosts, true, compute("host"))},
@@ -38,7 +46,7 @@ func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 		return err == nil && len(found) == 0, err
 	})
 	if err != nil {
-		return nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
+		return nil, h.faults.fail(ctx, op, h.sites.misplaced(ctx, at, err))
 	}
 	hosts := make([]cloud.Host, 0, len(found))
 	for _, host := range found {

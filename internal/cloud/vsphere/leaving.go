@@ -37,22 +37,22 @@ type leaver struct {
 	done chan struct{}
 }
 
-// leaveRule takes a VM that is deleted out of the rule of its group. The deletion waits a short
+// leave takes a VM that is deleted out of the rule of its group. The deletion waits a short
 // time for that, and then goes on without: the VM is taken out later, together with others.
-func (c *Client) leaveRule(ctx context.Context, at *site, vm entity) {
+func (r *rules) leave(ctx context.Context, at *site, vm entity) {
 	a := vm.antiAffinity()
 	if a == (cloud.AntiAffinity{}) {
 		return
 	}
-	in, err := c.clusterOf(ctx, at, vm.ref)
+	in, err := r.clusterOf(ctx, at, vm.ref)
 	if err != nil {
 		return // there is no DRS
 	}
-	one := leaver{vm: vm.ref, cluster: in.ref, owner: ruleNamesOf(c.cloudName, a).owner, done: make(chan struct{})}
-	if c.leaving.add(one) {
-		go c.takeOut(context.WithoutCancel(ctx), at)
+	one := leaver{vm: vm.ref, cluster: in.ref, owner: ruleNamesOf(r.cloudName, a).owner, done: make(chan struct{})}
+	if r.leaving.add(one) {
+		go r.takeOut(context.WithoutCancel(ctx), at)
 	}
-	late := time.NewTimer(c.rules.wait)
+	late := time.NewTimer(r.turns.wait)
 	defer late.Stop()
 	select {
 	case <-one.done:
@@ -63,28 +63,28 @@ func (c *Client) leaveRule(ctx context.Context, at *site, vm entity) {
 
 // takeOut takes the VMs that are deleted out of their rules, until there are none left. What
 // fails is tried again after a pause, which one more VM ends.
-func (c *Client) takeOut(ctx context.Context, at *site) {
-	closed, end := c.usage.UntilClosed(ctx)
+func (r *rules) takeOut(ctx context.Context, at *site) {
+	closed, end := r.calls.usage.UntilClosed(ctx)
 	defer end()
-	vms, failures := c.leaving.all(), 0
+	vms, failures := r.leaving.all(), 0
 	for len(vms) > 0 {
-		err := c.removeFromRules(ctx, at, vms)
-		if err != nil && failures < leaveTries && temporary(c.fail(ctx, "", err)) {
+		err := r.removeFromRules(ctx, at, vms)
+		if err != nil && failures < leaveTries && temporary(r.faults.fail(ctx, "", err)) {
 			failures++
 			select {
 			case <-time.After(leavePause << (failures - 1)):
-			case <-c.leaving.more:
+			case <-r.leaving.more:
 				failures = 0
 			case <-closed.Done():
 				return // another client removes rules with too few VMs when it changes rules
 			}
-			vms = c.leaving.all()
+			vms = r.leaving.all()
 			continue
 		}
 		if err != nil {
-			c.log.V(1).Info("deleted VMs were left in their DRS rules", "vms", len(vms), "reason", err.Error())
+			r.log.V(1).Info("deleted VMs were left in their DRS rules", "vms", len(vms), "reason", err.Error())
 		}
-		vms, failures = c.leaving.remove(len(vms)), 0
+		vms, failures = r.leaving.remove(len(vms)), 0
 	}
 }
 
@@ -94,13 +94,13 @@ func temporary(e *cloud.Error) bool {
 }
 
 // removeFromRules takes VMs out of their rules, one cluster after the other.
-func (c *Client) removeFromRules(ctx context.Context, at *site, vms []leaver) error {
-	ctx, end, err := c.begin(cloud.WithFlow(ctx, ""), "change DRS rules")
+func (r *rules) removeFromRules(ctx context.Context, at *site, vms []leaver) error {
+	ctx, end, err := r.calls.begin(cloud.WithFlow(ctx, ""), "change DRS rules")
 	if err != nil {
 		return err
 	}
 	defer end()
-	release, err := c.ruleTurn(ctx, at, types.ManagedObjectReference{})
+	release, err := r.takeTurn(ctx, at, types.ManagedObjectReference{})
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (c *Client) removeFromRules(ctx context.Context, at *site, vms []leaver) er
 		clusters[one.cluster] = append(clusters[one.cluster], one)
 	}
 	for ref, leavers := range clusters {
-		if err := c.leaveCluster(ctx, at, ref, leavers); err != nil {
+		if err := r.leaveCluster(ctx, at, ref, leavers); err != nil {
 			return err
 		}
 	}
@@ -118,7 +118,7 @@ func (c *Client) removeFromRules(ctx context.Context, at *site, vms []leaver) er
 }
 
 // leaveCluster takes VMs out of the rules of their cluster. The caller has the turn.
-func (c *Client) leaveCluster(ctx context.Context, at *site, ref types.ManagedObjectReference, leavers []leaver) error {
+func (r *rules) leaveCluster(ctx context.Context, at *site, ref types.ManagedObjectReference, leavers []leaver) error {
 	var gone []types.ManagedObjectReference
 	owners := map[string]bool{}
 	for _, one := range leavers {
@@ -136,7 +136,7 @@ func (c *Client) leaveCluster(ctx context.Context, at *site, ref types.ManagedOb
 	if len(specs) == 0 {
 		return nil
 	}
-	refusal, err := c.changeRules(ctx, at, ref, specs, types.ManagedObjectReference{})
+	refusal, err := r.change(ctx, at, ref, specs, types.ManagedObjectReference{})
 	return cmp.Or(err, refusal)
 }
 

@@ -13,38 +13,34 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// maxLimit bounds the servers of a page. It is how many a page has where the caller does
-// not say: about three megabytes, and one or two more for each interface that the guests report.
-const maxLimit = 1000
-
-// ListServers lists the VMs below the root with one request a page. The marker has the
+// list lists the VMs below the root with one request a page. The marker has the
 // token of the property collector, which is lost with the session, and the number of
 // the page: nothing says that the tokens of all pages differ.
-func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
+func (v *vms) list(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
 	const op = "list servers"
 	if opts.Limit < 0 || opts.Limit > maxLimit {
 		return cloud.ServerPage{}, refuse(op, cloud.Rejected, "the limit must be within 0 to %d", maxLimit)
 	}
-	ctx, end, err := c.begin(cloudWide(ctx), op)
+	ctx, end, err := v.calls.begin(cloudWide(ctx), op)
 	if err != nil {
 		return cloud.ServerPage{}, err
 	}
 	defer end()
-	at, err := c.locate(ctx)
+	at, err := v.sites.locate(ctx)
 	if err != nil {
-		return cloud.ServerPage{}, c.fail(ctx, op, err)
+		return cloud.ServerPage{}, v.faults.fail(ctx, op, err)
 	}
 	number, token, err := parseMarker(opts.Marker)
 	if err != nil {
-		return cloud.ServerPage{}, c.fail(ctx, op, err)
+		return cloud.ServerPage{}, v.faults.fail(ctx, op, err)
 	}
-	vms, next, err := c.page(ctx, at, opts.Limit, token)
+	vms, next, err := v.page(ctx, at, opts.Limit, token)
 	if err != nil {
-		return cloud.ServerPage{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
+		return cloud.ServerPage{}, v.faults.fail(ctx, op, v.sites.misplaced(ctx, at, err))
 	}
-	servers, err := c.servers(ctx, at, vms)
+	servers, err := v.servers(ctx, at, vms)
 	if err != nil {
-		return cloud.ServerPage{}, c.fail(ctx, op, err)
+		return cloud.ServerPage{}, v.faults.fail(ctx, op, err)
 	}
 	page := cloud.ServerPage{Servers: make([]cloud.Server, 0, len(servers))}
 	if next != "" {
@@ -71,8 +67,8 @@ func parseMarker(marker string) (number int, token string, err error) {
 }
 
 // page returns the VMs of a page, without templates, and the token of the next one.
-func (c *Client) page(ctx context.Context, at *site, limit int, token string) (vms []entity, next string, err error) {
-	result, err := c.retrievePage(ctx, at, limit, token)
+func (v *vms) page(ctx context.Context, at *site, limit int, token string) (vms []entity, next string, err error) {
+	result, err := v.retrievePage(ctx, at, limit, token)
 	if err != nil || result == nil {
 		return nil, "", err
 	}
@@ -80,7 +76,7 @@ func (c *Client) page(ctx context.Context, at *site, limit int, token string) (v
 		if vm.flag(templatePath) || vm.deleted() {
 			continue
 		}
-		if err := c.identifiable(vm); err != nil {
+		if err := v.identifiable(vm); err != nil {
 			return nil, "", err
 		}
 		vms = append(vms, vm)
@@ -91,8 +87,8 @@ func (c *Client) page(ctx context.Context, at *site, limit int, token string) (v
 // identifiable fails if the vCenter should have returned the id and the name of a VM, and
 // did not: a listing without the VM would say that it was deleted. A VM that is being
 // created has neither yet.
-func (c *Client) identifiable(vm entity) error {
-	hasID, hasName := c.idOf(vm) != "", vm.text("name") != ""
+func (v *vms) identifiable(vm entity) error {
+	hasID, hasName := v.idOf(vm) != "", vm.text("name") != ""
 	if hasID && hasName {
 		return nil
 	}
@@ -107,17 +103,17 @@ func (c *Client) identifiable(vm entity) error {
 	return nil
 }
 
-func (c *Client) retrievePage(ctx context.Context, at *site, limit int, token string) (*types.RetrieveResult, error) {
+func (v *vms) retrievePage(ctx context.Context, at *site, limit int, token string) (*types.RetrieveResult, error) {
 	if token != "" {
 		return proceed(ctx, at.vim, token)
 	}
 	most := int32(cmp.Or(limit, maxLimit)) //nolint:gosec // at most maxLimit
 	var result *types.RetrieveResult
-	err := c.session.sure(ctx, func() (bool, error) {
+	err := v.session.sure(ctx, func() (bool, error) {
 		res, err := methods.RetrievePropertiesEx(ctx, at.vim, &types.RetrievePropertiesEx{
 			This: at.vim.ServiceContent.PropertyCollector, Options: types.RetrieveOptions{MaxObjects: most},
 			SpecSet: []types.PropertyFilterSpec{{
-				PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: c.place.pathsOf(vmPaths)}},
+				PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: v.place.pathsOf(vmPaths)}},
 				ObjectSet: []types.ObjectSpec{children(at.root, true)},
 			}},
 		})

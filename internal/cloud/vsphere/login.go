@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/vmware/govmomi/sts"
 	"github.com/vmware/govmomi/vim25"
@@ -20,15 +21,36 @@ import (
 // serve the single sign-on below its name only.
 const defaultDomain = "vsphere.local"
 
+// account logs in to the vCenter with the credentials.
+type account struct {
+	sender      *sender
+	credentials *Credentials
+	login       *transport.Login
+	faults      *faults
+	// session sends the requests of the managed objects.
+	session soap.RoundTripper
+
+	mu sync.Mutex
+	// vim is nil until the vCenter has been asked for its managed objects.
+	vim *vim25.Client
+}
+
+// known returns a client with the managed objects of the vCenter, nil before the first login.
+func (a *account) known() *vim25.Client {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.vim
+}
+
 // logIn opens a session. The caller holds the turn.
-func (s *session) logIn(ctx context.Context) error {
-	s.jar.clear()
-	vim, err := s.contact(ctx)
+func (a *account) logIn(ctx context.Context) error {
+	a.sender.jar.clear()
+	vim, err := a.contact(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.present(ctx, vim); err != nil {
-		e := s.client.fail(ctx, "open session", err)
+	if err := a.present(ctx, vim); err != nil {
+		e := a.faults.fail(ctx, "open session", err)
 		switch fault := faultOf(err).(type) {
 		case *types.InvalidLogin, *types.NoPermission, *types.InvalidArgument, *types.PasswordExpired:
 			e.Kind = cloud.Unauthorized
@@ -40,7 +62,7 @@ func (s *session) logIn(ctx context.Context) error {
 		}
 		e.Detail, e.Uncertain = "logging in: "+e.Detail, false
 		if e.Kind == cloud.Unauthorized {
-			s.login.Refuse(e)
+			a.login.Refuse(e)
 		}
 		return e
 	}
@@ -48,58 +70,55 @@ func (s *session) logIn(ctx context.Context) error {
 }
 
 // contact returns the managed objects of the vCenter, which never change.
-func (s *session) contact(ctx context.Context) (*vim25.Client, error) {
-	s.mu.Lock()
-	vim := s.vim
-	s.mu.Unlock()
-	if vim != nil {
+func (a *account) contact(ctx context.Context) (*vim25.Client, error) {
+	if vim := a.known(); vim != nil {
 		return vim, nil
 	}
-	content, err := methods.GetServiceContent(ctx, roundTripper(s.try))
+	content, err := methods.GetServiceContent(ctx, roundTripper(a.sender.try))
 	if err != nil {
 		return nil, err
 	}
 	if content.About.ApiType != "VirtualCenter" || content.SearchIndex == nil || content.SessionManager == nil {
 		return nil, refuse("", cloud.Misconfigured, "the endpoint is a host and no vCenter: set spec.endpoint to that of the vCenter")
 	}
-	vim = &vim25.Client{Client: s.soap, ServiceContent: content, RoundTripper: s}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.vim = vim
+	vim := &vim25.Client{Client: a.sender.soap, ServiceContent: content, RoundTripper: a.session}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.vim = vim
 	return vim, nil
 }
 
 // present sends the credentials.
-func (s *session) present(ctx context.Context, vim *vim25.Client) error {
+func (a *account) present(ctx context.Context, vim *vim25.Client) error {
 	manager := *vim.ServiceContent.SessionManager
-	if s.credentials.Username != "" {
-		_, err := methods.Login(ctx, roundTripper(s.try), &types.Login{
-			This: manager, UserName: s.credentials.Username, Password: s.credentials.Password, Locale: "en_US",
+	if a.credentials.Username != "" {
+		_, err := methods.Login(ctx, roundTripper(a.sender.try), &types.Login{
+			This: manager, UserName: a.credentials.Username, Password: a.credentials.Password, Locale: "en_US",
 		})
 		return err
 	}
-	signer := &sts.Signer{Token: s.credentials.Token}
-	if s.credentials.Token == "" {
+	signer := &sts.Signer{Token: a.credentials.Token}
+	if a.credentials.Token == "" {
 		var err error
-		if signer, err = s.issue(ctx); err != nil {
+		if signer, err = a.issue(ctx); err != nil {
 			return err
 		}
 	}
-	ctx = s.soap.WithHeader(ctx, soap.Header{Security: signer})
-	_, err := methods.LoginByToken(ctx, roundTripper(s.try), &types.LoginByToken{This: manager, Locale: "en_US"})
+	ctx = a.sender.soap.WithHeader(ctx, soap.Header{Security: signer})
+	_, err := methods.LoginByToken(ctx, roundTripper(a.sender.try), &types.LoginByToken{This: manager, Locale: "en_US"})
 	return err
 }
 
 // issue asks the single sign-on of the vCenter for a token that only the holder of the
 // certificate's key can use.
-func (s *session) issue(ctx context.Context) (*sts.Signer, error) {
-	pair, err := s.credentials.pair()
+func (a *account) issue(ctx context.Context) (*sts.Signer, error) {
+	pair, err := a.credentials.pair()
 	if err != nil {
 		return nil, err
 	}
 	ctx = transport.WithCall(ctx, transport.Call{Route: "Issue", CloudWide: true})
 	for _, path := range []string{sts.Path, sts.Path + "/" + defaultDomain} {
-		service := s.over(s.soap.NewServiceClient(path, sts.Namespace))
+		service := a.sender.over(a.sender.soap.NewServiceClient(path, sts.Namespace))
 		var signer *sts.Signer
 		signer, err = (&sts.Client{Client: service, RoundTripper: service}).Issue(ctx, sts.TokenRequest{Certificate: pair, Delegatable: true})
 		if own, ok := errors.AsType[*cloud.Error](err); ok && own.Code == strconv.Itoa(http.StatusNotFound) {

@@ -5,11 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -20,6 +18,16 @@ const (
 	labelsKey = "privatecloud.labels"
 	// originKey has how the VM came to be, as JSON. It never changes.
 	originKey = "privatecloud.origin"
+)
+
+// Further keys of a VM's extraConfig.
+const (
+	// disksKey says where the disks with names are attached, as JSON. Disks have no names in a
+	// vCenter.
+	disksKey = "privatecloud.disks"
+	// detachedKey has the files of the disks that were detached from a VM for its deletion, as
+	// JSON: a change may take effect after its call, or its answer may be lost.
+	detachedKey = "privatecloud.detached"
 )
 
 // origin is the create that made a VM.
@@ -43,27 +51,6 @@ type origin struct {
 func originOf(req cloud.CreateServer) origin {
 	return origin{
 		Key: req.IdempotencyKey, Request: digest(req), Template: req.Template, Folder: req.Folder, Network: req.FirstNetwork(), AntiAffinity: req.AntiAffinity,
-	}
-}
-
-// mark returns the extraConfig of a new VM that is cloned from a template: an empty value removes a key.
-func mark(req cloud.CreateServer, of template) []types.BaseOptionValue {
-	labels := req.Labels
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	from := originOf(req)
-	if from.Template == "" {
-		from.Default = of.name
-	}
-	from.Disks = []slot{}
-	for _, device := range of.devices.SelectByType((*types.VirtualDisk)(nil)) {
-		from.Disks = append(from.Disks, slotOf(device))
-	}
-	return []types.BaseOptionValue{
-		&types.OptionValue{Key: labelsKey, Value: encode(labels)},
-		&types.OptionValue{Key: originKey, Value: encode(from)},
-		&types.OptionValue{Key: detachedKey, Value: ""}, // that of the template
 	}
 }
 
@@ -103,48 +90,4 @@ func idOf(key string) string {
 		return id.String()
 	}
 	return uuid.NewSHA1(keySpace, []byte(key)).String()
-}
-
-const (
-	// maxName bounds names of VMs and folders, in characters.
-	maxName = 80
-	// digestLength is the length of the digest in the name of a folder that is cut off.
-	digestLength = 10
-	// escaped are the characters that a vCenter stores in another form.
-	escaped = `/\%`
-)
-
-// checkName refuses names that a vCenter refuses or changes.
-func checkName(op, name string) error {
-	switch {
-	case name == "":
-		return refuse(op, cloud.Rejected, "the name is empty")
-	case !utf8.ValidString(name):
-		return refuse(op, cloud.Rejected, "the name is not valid UTF-8")
-	case strings.ContainsAny(name, escaped):
-		return refuse(op, cloud.Prohibited, `the name has one of the characters / \ %%, which names in a vCenter do not have`)
-	case utf8.RuneCountInString(name) > maxName:
-		return refuse(op, cloud.Prohibited, "the name has more than %d characters", maxName)
-	}
-	return nil
-}
-
-// folderName returns the name in the vCenter of the folder that is called name. One
-// that is too long is cut off, and has a digest to stay apart from others.
-func folderName(op, name string) (string, error) {
-	switch {
-	case !utf8.ValidString(name):
-		return "", refuse(op, cloud.Rejected, "the folder is not valid UTF-8")
-	case strings.ContainsAny(name, escaped):
-		return "", refuse(op, cloud.Rejected, `the folder has one of the characters / \ %%, which names in a vCenter do not have`)
-	}
-	return shortened(name), nil
-}
-
-func shortened(name string) string {
-	if utf8.RuneCountInString(name) <= maxName {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return string([]rune(name)[:maxName-digestLength-1]) + "-" + hex.EncodeToString(sum[:])[:digestLength]
 }

@@ -69,8 +69,3 @@ func (n *names) of(ctx context.Context, at *site, refs map[types.ManagedObjectRe
 	}
 	return all, nil
 }
-
-func isGone(err error) bool {
-	_, gone := faultOf(err).(*types.ManagedObjectNotFound)
-	return gone
-}

@@ -17,28 +17,36 @@ const uplinks = "SYSTEM/DVS.UPLINKPG"
 // distributed is the type of the port groups of distributed switches.
 const distributed = "DistributedVirtualPortgroup"
 
-// A port group has no range of addresses, so networks cannot be created.
+// networks lists port groups.
+type networks struct {
+	calls   *calls
+	faults  *faults
+	sites   *sites
+	session *session
+}
+
+// notMade is the error of calls that change networks. A port group has no range of addresses, so networks cannot be created.
 func notMade(op string) error {
 	return refuse(op, cloud.Unsupported, "a vCenter has no networks with a range of addresses, so none is created, changed or deleted: "+
 		"import a port group with spec.import of a Network")
 }
 
-// ListNetworks returns the port groups of the datacenter that the account sees, and
+// list returns the port groups of the datacenter that the account sees, and
 // opaque networks. The id is the managed object id.
-func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
+func (n *networks) list(ctx context.Context) ([]cloud.Network, error) {
 	const op = "list networks"
-	ctx, end, err := c.begin(cloudWide(ctx), op)
+	ctx, end, err := n.calls.begin(cloudWide(ctx), op)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	at, err := c.locate(ctx)
+	at, err := n.sites.locate(ctx)
 	if err != nil {
-		return nil, c.fail(ctx, op, err)
+		return nil, n.faults.fail(ctx, op, err)
 	}
-	found, err := c.portGroups(ctx, at)
+	found, err := n.portGroups(ctx, at)
 	if err != nil {
-		return nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
+		return nil, n.faults.fail(ctx, op, n.sites.misplaced(ctx, at, err))
 	}
 	networks := make([]cloud.Network, 0, len(found))
 	for _, group := range found {
@@ -47,25 +55,25 @@ func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 	return networks, nil
 }
 
-// GetNetwork returns the port group with this id, if it is in the datacenter.
-func (c *Client) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
+// get returns the port group with this id, if it is in the datacenter.
+func (n *networks) get(ctx context.Context, id string) (cloud.Network, error) {
 	op := "get network " + quote(id)
 	if id == "" {
 		return cloud.Network{}, refuse(op, cloud.Rejected, "no id was given")
 	}
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := n.calls.begin(ctx, op)
 	if err != nil {
 		return cloud.Network{}, err
 	}
 	defer end()
-	at, err := c.locate(ctx)
+	at, err := n.sites.locate(ctx)
 	if err != nil {
-		return cloud.Network{}, c.fail(ctx, op, err)
+		return cloud.Network{}, n.faults.fail(ctx, op, err)
 	}
-	group, err := c.portGroup(ctx, at, id)
+	group, err := n.portGroup(ctx, at, id)
 	switch {
 	case err != nil:
-		return cloud.Network{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
+		return cloud.Network{}, n.faults.fail(ctx, op, n.sites.misplaced(ctx, at, err))
 	case group == nil:
 		return cloud.Network{}, refuse(op, cloud.NotFound, "the datacenter has no port group with this id")
 	}
@@ -77,8 +85,8 @@ func networkOf(group entity) cloud.Network {
 }
 
 // portGroup returns the port group with an id, nil if there is none.
-func (c *Client) portGroup(ctx context.Context, at *site, id string) (*entity, error) {
-	found, err := c.portGroups(ctx, at)
+func (n *networks) portGroup(ctx context.Context, at *site, id string) (*entity, error) {
+	found, err := n.portGroups(ctx, at)
 	i := slices.IndexFunc(found, func(group entity) bool { return group.ref.Value == id })
 	if i < 0 || err != nil {
 		return nil, err
@@ -87,9 +95,9 @@ func (c *Client) portGroup(ctx context.Context, at *site, id string) (*entity, e
 }
 
 // portGroups returns the networks of the datacenter that VMs can be attached to.
-func (c *Client) portGroups(ctx context.Context, at *site) ([]entity, error) {
+func (n *networks) portGroups(ctx context.Context, at *site) ([]entity, error) {
 	var found []entity
-	err := c.session.sure(ctx, func() (empty bool, err error) {
+	err := n.session.sure(ctx, func() (empty bool, err error) {
 		found, err = collect(ctx, at.vim, types.PropertyFilterSpec{
 			PropSet: []types.PropertySpec{{Type: "Network", PathSet: []string{"name", "tag"}}},
 			ObjectSet: []types.ObjectSpec{{
@@ -106,20 +114,20 @@ func (c *Client) portGroups(ctx context.Context, at *site) ([]entity, error) {
 
 // backings returns what the first adapters of a VM with these interfaces are connected to;
 // without any, the default of VMs that name no network, if there is one.
-func (c *Client) backings(ctx context.Context, at *site, interfaces []cloud.Attachment) ([]types.BaseVirtualDeviceBackingInfo, error) {
+func (n *networks) backings(ctx context.Context, at *site, interfaces []cloud.Attachment) ([]types.BaseVirtualDeviceBackingInfo, error) {
 	switch {
 	case len(interfaces) == 0 && at.network == nil:
 		return nil, nil
 	case len(interfaces) == 0:
 		return []types.BaseVirtualDeviceBackingInfo{at.network}, nil
 	}
-	groups, err := c.portGroups(ctx, at)
+	groups, err := n.portGroups(ctx, at)
 	if err != nil {
 		return nil, err
 	}
 	backings := make([]types.BaseVirtualDeviceBackingInfo, 0, len(interfaces))
 	for _, a := range interfaces {
-		one, err := c.backing(ctx, at, groups, a.NetworkID)
+		one, err := n.backing(ctx, at, groups, a.NetworkID)
 		if err != nil {
 			return nil, err
 		}
@@ -129,13 +137,13 @@ func (c *Client) backings(ctx context.Context, at *site, interfaces []cloud.Atta
 }
 
 // backing returns what an adapter on the network with an id, one of groups, is connected to.
-func (c *Client) backing(ctx context.Context, at *site, groups []entity, id string) (types.BaseVirtualDeviceBackingInfo, error) {
+func (n *networks) backing(ctx context.Context, at *site, groups []entity, id string) (types.BaseVirtualDeviceBackingInfo, error) {
 	i := slices.IndexFunc(groups, func(group entity) bool { return group.ref.Value == id })
 	switch {
 	case i < 0:
 		return nil, refuse("", cloud.Rejected, "there is no network %s", quote(id))
 	case groups[i].ref.Type == distributed:
-		return c.portOf(ctx, at, groups[i].ref)
+		return n.portOf(ctx, at, groups[i].ref)
 	}
 	network, ok := object.NewReference(at.vim, groups[i].ref).(object.NetworkReference)
 	if !ok {
@@ -145,7 +153,7 @@ func (c *Client) backing(ctx context.Context, at *site, groups []entity, id stri
 }
 
 // portOf returns the backing of an adapter on a distributed port group.
-func (c *Client) portOf(ctx context.Context, at *site, group types.ManagedObjectReference) (types.BaseVirtualDeviceBackingInfo, error) {
+func (n *networks) portOf(ctx context.Context, at *site, group types.ManagedObjectReference) (types.BaseVirtualDeviceBackingInfo, error) {
 	const switchPath = "config.distributedVirtualSwitch"
 	found, err := retrieve(ctx, at.vim, distributed, []string{"key", switchPath}, group)
 	if err != nil {
@@ -167,16 +175,3 @@ func (c *Client) portOf(ctx context.Context, at *site, group types.ManagedObject
 		Port: types.DistributedVirtualSwitchPortConnection{PortgroupKey: found[0].text("key"), SwitchUuid: switches[0].text("uuid")},
 	}, nil
 }
-
-// CreateNetwork fails with Unsupported.
-func (c *Client) CreateNetwork(context.Context, cloud.CreateNetwork) (cloud.Network, error) {
-	return cloud.Network{}, notMade("create network")
-}
-
-// UpdateNetwork fails with Unsupported.
-func (c *Client) UpdateNetwork(context.Context, string, string) (cloud.Network, error) {
-	return cloud.Network{}, notMade("update network")
-}
-
-// DeleteNetwork fails with Unsupported.
-func (c *Client) DeleteNetwork(context.Context, string) error { return notMade("delete network") }

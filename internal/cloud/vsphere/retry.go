@@ -2,8 +2,6 @@ package vsphere
 
 import (
 	"context"
-	"reflect"
-	"strings"
 
 	"github.com/vmware/govmomi/vim25/soap"
 
@@ -17,13 +15,8 @@ var once = map[string]bool{
 	"ReconfigureComputeResource_Task": true, "CreateFolder": true, "CreateSnapshotEx_Task": true, "RemoveSnapshot_Task": true, "RevertToSnapshot_Task": true, "ContinueRetrievePropertiesEx": true,
 }
 
-// routeOf returns the name of the method that a request calls.
-func routeOf(req soap.HasFault) string {
-	return strings.TrimSuffix(reflect.TypeOf(req).Elem().Name(), "Body")
-}
-
 // try sends a request, and sends one that reads again after a failure that may pass.
-func (s *session) try(ctx context.Context, req, res soap.HasFault) error {
+func (s *sender) try(ctx context.Context, req, res soap.HasFault) error {
 	for try := 1; ; try++ {
 		err := s.send(ctx, req, res)
 		if err == nil || try == transport.MaxTries || once[routeOf(req)] || !s.temporary(ctx, err) {
@@ -36,10 +29,10 @@ func (s *session) try(ctx context.Context, req, res soap.HasFault) error {
 }
 
 // temporary reports whether the next try, a moment later, may succeed.
-func (s *session) temporary(ctx context.Context, err error) bool {
+func (s *sender) temporary(ctx context.Context, err error) bool {
 	if faultOf(err) != nil || soap.IsSoapFault(err) || ctx.Err() != nil {
 		return false
 	}
-	e := s.client.unanswered(ctx, err)
+	e := s.faults.unanswered(ctx, err)
 	return transport.Transient(e, 0)
 }

@@ -3,8 +3,6 @@ package vsphere
 import (
 	"context"
 	"errors"
-	"net/url"
-	"reflect"
 	"sync"
 
 	"github.com/vmware/govmomi/vim25"
@@ -19,16 +17,12 @@ import (
 // session sends requests with a session of the vCenter, which it opens when there is
 // none, and again when the vCenter has ended it.
 type session struct {
-	client      *Client
-	credentials *Credentials
-	login       *transport.Login
-	soap        *soap.Client
-	jar         *jar
-	volume      volume
+	sender *sender
+	// account logs in, and login says who may try to.
+	account *account
+	login   *transport.Login
 
 	mu sync.Mutex
-	// vim is nil until the vCenter has been asked for its managed objects.
-	vim *vim25.Client
 	// logins counts sessions that were opened. open is whether the last one is not known
 	// to have ended, and ended is closed when it is.
 	logins int
@@ -37,31 +31,10 @@ type session struct {
 	closed bool
 }
 
-func newSession(c *Client, cfg Config, endpoint *url.URL, login *transport.Login) *session {
-	s := &session{client: c, credentials: &cfg.Credentials, login: login, jar: &jar{}, ended: make(chan struct{})}
-	s.jar.clear()
-	s.soap = s.over(soap.NewClient(endpoint, cfg.InsecureSkipVerify))
-	s.soap.Namespace, s.soap.Version = "urn:vim25", apiVersion
-	s.soap.UserAgent = agent(cfg.Version)
+func newSession(sends *sender, credentials Credentials, login *transport.Login, faults *faults) *session {
+	s := &session{sender: sends, login: login, ended: make(chan struct{})}
+	s.account = &account{sender: sends, credentials: &credentials, login: login, faults: faults, session: s}
 	return s
-}
-
-// apiVersion is the oldest version of the API whose calls are used: vSphere 6.7.
-const apiVersion = "6.7"
-
-// over makes a SOAP client of govmomi use the transport chain.
-func (s *session) over(c *soap.Client) *soap.Client {
-	c.Client = *s.client.transport.Client()
-	c.Transport = readable(c.Transport)
-	c.Jar = s.jar
-	return c
-}
-
-type cloudWideKey struct{}
-
-// cloudWide returns a context for calls about the vCenter as a whole.
-func cloudWide(ctx context.Context) context.Context {
-	return context.WithValue(ctx, cloudWideKey{}, true)
 }
 
 // errEnded is why a context ends with the session.
@@ -89,9 +62,7 @@ func (s *session) connect(ctx context.Context) (*vim25.Client, error) {
 	if _, err := s.ensure(ctx); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.vim, nil
+	return s.account.known(), nil
 }
 
 // RoundTrip sends a request. If the vCenter answers that the session has ended, which
@@ -102,7 +73,7 @@ func (s *session) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 		if err != nil {
 			return err
 		}
-		if err = s.try(ctx, req, res); try == maxLooks || !notAuthenticated(err) && !unread(res) {
+		if err = s.sender.try(ctx, req, res); try == maxLooks || !notAuthenticated(err) && !unread(res) {
 			return err
 		}
 		if err := s.renew(ctx, login); err != nil {
@@ -172,65 +143,6 @@ func (s *session) sure(ctx context.Context, look func() (empty bool, err error))
 // maxLooks bounds how often something is asked for whose answer may be that of an ended session.
 const maxLooks = 3
 
-// exchangeError is a request that failed without a fault that says what happened.
-type exchangeError struct {
-	error
-	// sent is whether the request may have reached the vCenter.
-	sent bool
-}
-
-func (e *exchangeError) Unwrap() error { return e.error }
-
-// send sends a request once, whatever the session.
-func (s *session) send(ctx context.Context, req, res soap.HasFault) error {
-	return s.sendAs(ctx, transport.Call{}, req, res)
-}
-
-// poll sends once, whatever the session, a request that the vCenter answers when there
-// is something to report.
-func (s *session) poll(ctx context.Context, req, res soap.HasFault) error {
-	return s.sendAs(ctx, transport.Call{LongPoll: true}, req, res)
-}
-
-func (s *session) sendAs(ctx context.Context, call transport.Call, req, res soap.HasFault) error {
-	body := reflect.ValueOf(res).Elem()
-	body.SetZero() // a fault of an earlier answer would stay
-	call.Route = routeOf(req)
-	call.CloudWide, _ = ctx.Value(cloudWideKey{}).(bool)
-	call.MaxBody = s.volume.maxBody
-	most := s.volume.ask(req)
-	ctx, sent := transport.TraceSent(transport.WithCall(ctx, call))
-	err := s.exchange(ctx, req, res)
-	s.volume.learn(req, most, err)
-	switch {
-	case err == nil:
-		return nil
-	case faultOf(err) != nil && sent() <= 1:
-		return err
-	case faultOf(err) == nil && soap.IsSoapFault(err):
-		return err // a fault of a type that govmomi does not know
-	}
-	return &exchangeError{error: err, sent: sent() > 0}
-}
-
-// exchange sends a request. An answer that is not the method's own is an error: govmomi
-// panics at some of them, and returns none at others.
-func (s *session) exchange(ctx context.Context, req, res soap.HasFault) (err error) {
-	foreign := &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer is not the vCenter's own: check spec.endpoint and the proxies before it"}
-	defer func() {
-		if recover() != nil {
-			err = foreign
-		}
-	}()
-	if err := s.soap.RoundTrip(ctx, req, res); err != nil {
-		return err
-	}
-	if answer := reflect.ValueOf(res).Elem().FieldByName("Res"); answer.Kind() == reflect.Pointer && answer.IsNil() {
-		return foreign
-	}
-	return nil
-}
-
 // ensure returns which login the session is of, logging in if there is none.
 func (s *session) ensure(ctx context.Context) (int, error) {
 	s.mu.Lock()
@@ -275,7 +187,7 @@ func (s *session) renew(ctx context.Context, ended int) error {
 	}
 	ctx, cancel := uncanceled(ctx)
 	defer cancel()
-	if err := s.logIn(cloudWide(ctx)); err != nil {
+	if err := s.account.logIn(cloudWide(ctx)); err != nil {
 		return err
 	}
 	s.login.Accept()
@@ -301,17 +213,10 @@ func uncanceled(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *session) close(ctx context.Context) {
 	s.mu.Lock()
 	s.closed = true
-	open, vim := s.open, s.vim
+	open := s.open
 	s.open = false
 	s.mu.Unlock()
 	if open {
-		_, _ = methods.Logout(ctx, roundTripper(s.send), &types.Logout{This: *vim.ServiceContent.SessionManager})
+		_, _ = methods.Logout(ctx, roundTripper(s.sender.send), &types.Logout{This: *s.account.known().ServiceContent.SessionManager})
 	}
-}
-
-// roundTripper is a function that is a soap.RoundTripper.
-type roundTripper func(ctx context.Context, req, res soap.HasFault) error
-
-func (f roundTripper) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
-	return f(ctx, req, res)
 }

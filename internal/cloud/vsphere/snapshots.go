@@ -23,49 +23,55 @@ const (
 	creatingSnapshot = "VirtualMachine.createSnapshot"
 )
 
-var _ cloud.Snapshotter = (*Client)(nil)
+// snapshots takes, lists and removes snapshots of VMs, and reverts to them.
+type snapshots struct {
+	calls  *calls
+	faults *faults
+	vms    *vms
+	tasks  *tasks
+}
 
-// ListSnapshots returns the snapshots of a VM, oldest first. It also fails with Busy while
+// list returns the snapshots of a VM, oldest first. It also fails with Busy while
 // the vCenter takes one: the VM has it only when its task has ended, which can take longer
 // than a settle time.
-func (c *Client) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Snapshot, error) {
+func (s *snapshots) list(ctx context.Context, serverID string) ([]cloud.Snapshot, error) {
 	op := "list snapshots of server " + quote(serverID)
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := s.calls.begin(ctx, op)
 	if err != nil {
 		return nil, err
 	}
 	defer end()
-	vm, at, err := c.lookUp(ctx, op, serverID)
+	vm, at, err := s.vms.lookUp(ctx, op, serverID)
 	if err != nil {
 		return nil, err
 	}
-	found, taking, err := c.snapshotsOf(ctx, at, vm)
+	found, taking, err := s.of(ctx, at, vm)
 	if err == nil && taking {
 		err = refuse(op, cloud.Busy, "the vCenter takes a snapshot of the VM, which is not listed yet")
 	}
-	return found, c.failed(ctx, op, err)
+	return found, s.faults.failed(ctx, op, err)
 }
 
-// CreateSnapshot takes a snapshot, unless the VM has one of the name: names contain what
+// create takes a snapshot, unless the VM has one of the name: names contain what
 // identifies their object, as keys do. While the vCenter takes one, no answer says
 // whether it is that of an earlier call, so that the error has Uncertain set.
-func (c *Client) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (cloud.Snapshot, error) {
+func (s *snapshots) create(ctx context.Context, req cloud.CreateSnapshot) (cloud.Snapshot, error) {
 	op := "create snapshot " + quote(req.Name)
 	if req.Name == "" {
 		return cloud.Snapshot{}, refuse(op, cloud.Rejected, "no name was given")
 	}
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := s.calls.begin(ctx, op)
 	if err != nil {
 		return cloud.Snapshot{}, err
 	}
 	defer end()
-	vm, at, err := c.lookUp(ctx, op, req.ServerID)
+	vm, at, err := s.vms.lookUp(ctx, op, req.ServerID)
 	if err != nil {
 		return cloud.Snapshot{}, err
 	}
-	switch made, taking, err := c.named(ctx, at, vm, req.Name); {
+	switch made, taking, err := s.named(ctx, at, vm, req.Name); {
 	case made != nil || err != nil:
-		return valueOf(made), c.failed(ctx, op, err)
+		return valueOf(made), s.faults.failed(ctx, op, err)
 	case taking:
 		return cloud.Snapshot{}, unfinished(op, mayBeThis)
 	}
@@ -76,38 +82,38 @@ func (c *Client) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (
 		return cloud.Snapshot{}, unfinished(op, mayBeThis)
 	}
 	if err != nil {
-		return cloud.Snapshot{}, changed(c.fail(ctx, op, err), err)
+		return cloud.Snapshot{}, changed(s.faults.fail(ctx, op, err), err)
 	}
-	if err := c.await(ctx, op, at, res.Returnval, mayBeThis); err != nil {
+	if err := s.await(ctx, op, at, res.Returnval, mayBeThis); err != nil {
 		return cloud.Snapshot{}, err
 	}
-	made, _, err := c.named(ctx, at, vm, req.Name)
+	made, _, err := s.named(ctx, at, vm, req.Name)
 	if err == nil && made == nil {
 		return cloud.Snapshot{}, unfinished(op, mayBeThis)
 	}
 	if err != nil {
-		failed := c.fail(ctx, op, err)
+		failed := s.faults.fail(ctx, op, err)
 		failed.Uncertain = true
 		return cloud.Snapshot{}, failed
 	}
 	return *made, nil
 }
 
-// DeleteSnapshot removes a snapshot of a VM, and merges its disks into those that follow.
-func (c *Client) DeleteSnapshot(ctx context.Context, serverID, id string) error {
+// remove removes a snapshot of a VM, and merges its disks into those that follow.
+func (s *snapshots) remove(ctx context.Context, serverID, id string) error {
 	op := "delete snapshot " + quote(id)
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := s.calls.begin(ctx, op)
 	if err != nil {
 		return err
 	}
 	defer end()
-	vm, at, err := c.lookUp(ctx, op, serverID)
+	vm, at, err := s.vms.lookUp(ctx, op, serverID)
 	if err != nil {
 		return err
 	}
-	found, _, err := c.snapshotsOf(ctx, at, vm)
+	found, _, err := s.of(ctx, at, vm)
 	if err != nil {
-		return c.fail(ctx, op, err)
+		return s.faults.fail(ctx, op, err)
 	}
 	if !slices.ContainsFunc(found, func(s cloud.Snapshot) bool { return s.ID == id }) {
 		return refuse(op, cloud.NotFound, "the VM has no such snapshot")
@@ -116,9 +122,9 @@ func (c *Client) DeleteSnapshot(ctx context.Context, serverID, id string) error 
 		This: types.ManagedObjectReference{Type: "VirtualMachineSnapshot", Value: id}, Consolidate: new(true),
 	})
 	if err != nil {
-		return changed(c.fail(ctx, op, err), err)
+		return changed(s.faults.fail(ctx, op, err), err)
 	}
-	return c.await(ctx, op, at, res.Returnval, "the vCenter is removing the snapshot, or works on the VM otherwise")
+	return s.await(ctx, op, at, res.Returnval, "the vCenter is removing the snapshot, or works on the VM otherwise")
 }
 
 // mayBeThis says why a create of a snapshot has no answer yet.
@@ -139,18 +145,18 @@ func inProgress(fault types.BaseMethodFault) bool {
 
 // await waits a short time for a task that changes the snapshots of a VM; working is what the
 // vCenter does if it takes longer.
-func (c *Client) await(ctx context.Context, op string, at *site, task types.ManagedObjectReference, working string) error {
-	c.started(task)
-	info, err := c.waitFor(ctx, at, task, snapshotHold)
+func (s *snapshots) await(ctx context.Context, op string, at *site, task types.ManagedObjectReference, working string) error {
+	s.tasks.started(task)
+	info, err := s.tasks.waitFor(ctx, at, task, snapshotHold)
 	switch {
 	case err != nil:
-		failed := c.fail(ctx, op, err)
+		failed := s.faults.fail(ctx, op, err)
 		failed.Uncertain = true
 		return failed
 	case info == nil, info.State == types.TaskInfoStateSuccess:
 		return nil
 	case info.State == types.TaskInfoStateError && info.Error != nil && !inProgress(info.Error.Fault):
-		return c.refused(op, 0, info.Error.Fault, info.Error.LocalizedMessage)
+		return s.faults.refused(op, 0, info.Error.Fault, info.Error.LocalizedMessage)
 	}
 	return unfinished(op, working)
 }
@@ -167,8 +173,8 @@ func quiesceSpec(timeout time.Duration) types.BaseVirtualMachineGuestQuiesceSpec
 
 // named returns the oldest snapshot of a VM with a name, nil if there is none, and whether the
 // vCenter takes one.
-func (c *Client) named(ctx context.Context, at *site, vm entity, name string) (made *cloud.Snapshot, taking bool, err error) {
-	found, taking, err := c.snapshotsOf(ctx, at, vm)
+func (s *snapshots) named(ctx context.Context, at *site, vm entity, name string) (made *cloud.Snapshot, taking bool, err error) {
+	found, taking, err := s.of(ctx, at, vm)
 	for i := range found {
 		if found[i].Name == name {
 			return &found[i], taking, nil
@@ -184,14 +190,14 @@ func valueOf(s *cloud.Snapshot) cloud.Snapshot {
 	return *s
 }
 
-// snapshotsOf returns the snapshots of a VM, oldest first, and whether the vCenter takes one.
+// of returns the snapshots of a VM, oldest first, and whether the vCenter takes one.
 // Their sizes are not known.
-func (c *Client) snapshotsOf(ctx context.Context, at *site, vm entity) (all []cloud.Snapshot, taking bool, err error) {
+func (s *snapshots) of(ctx context.Context, at *site, vm entity) (all []cloud.Snapshot, taking bool, err error) {
 	all, tasks, err := readSnapshots(ctx, at, vm)
 	if err != nil || len(tasks) == 0 {
 		return all, false, err
 	}
-	states, err := c.readTasks(ctx, at, tasks)
+	states, err := s.tasks.read(ctx, at, tasks)
 	if err != nil {
 		return nil, false, err
 	}

@@ -10,19 +10,17 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// start powers a VM on, once the rule of its anti-affinity has it.
-func (c *Client) start(ctx context.Context, at *site, vm entity) (types.ManagedObjectReference, error) {
-	if err := c.keepApart(ctx, at, vm); err != nil {
-		return types.ManagedObjectReference{}, err
-	}
-	return switchPower(ctx, at, vm, cloud.PowerOn)
-}
-
-// starts remembers the tasks that start VMs after their clones, by the task of the clone. What
-// is forgotten is found out by looking at the VM.
+// starts starts VMs after their clones, and remembers the tasks that do, by the task of the
+// clone. What is forgotten is found out by looking at the VM.
 type starts struct {
+	faults   *faults
+	vms      *vms
+	tasks    *tasks
+	rules    *rules
+	outcomes *outcomes
+
 	mu    sync.Mutex
-	tasks map[string]string
+	begun map[string]string
 }
 
 // maxStarts bounds starts.
@@ -31,7 +29,7 @@ const maxStarts = 10_000
 func (s *starts) of(clone string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tasks[clone]
+	return s.begun[clone]
 }
 
 // put records a task; the empty one is none.
@@ -40,31 +38,31 @@ func (s *starts) put(clone, task string) {
 	defer s.mu.Unlock()
 	switch {
 	case task == "":
-		delete(s.tasks, clone)
-	case s.tasks == nil || len(s.tasks) >= maxStarts:
-		s.tasks = map[string]string{clone: task}
+		delete(s.begun, clone)
+	case s.begun == nil || len(s.begun) >= maxStarts:
+		s.begun = map[string]string{clone: task}
 	default:
-		s.tasks[clone] = task
+		s.begun[clone] = task
 	}
 }
 
-// startCloned returns how far the start of a VM is that was cloned to be put into a rule first,
+// advance returns how far the start of a VM is that was cloned to be put into a rule first,
 // and begins it. What failed is sent again by the caller, as any change of the power state.
-func (c *Client) startCloned(ctx context.Context, op string, at *site, what operation) (cloud.Operation, error) {
-	if task := c.starts.of(what.task); task != "" {
-		info, err := c.task(ctx, at, task, time.Now().Add(-c.taskAge))
+func (s *starts) advance(ctx context.Context, op string, at *site, what operation) (cloud.Operation, error) {
+	if task := s.of(what.task); task != "" {
+		info, err := s.tasks.get(ctx, at, task, time.Now().Add(-s.tasks.age))
 		switch {
 		case err != nil:
 			return cloud.Operation{}, err
 		case info != nil && info.State == types.TaskInfoStateError:
-			c.starts.put(what.task, "")
-			return c.failedTask(ctx, op, at, operation{kind: updateOperation, server: what.server}, info)
+			s.put(what.task, "")
+			return s.outcomes.failed(ctx, op, at, operation{kind: updateOperation, server: what.server}, info)
 		case info != nil && info.State != types.TaskInfoStateSuccess:
 			return cloud.Operation{ServerID: what.server}, nil
 		}
-		c.starts.put(what.task, "")
+		s.put(what.task, "")
 	}
-	vm, err := c.byID(ctx, op, at, what.server)
+	vm, err := s.vms.byID(ctx, op, at, what.server)
 	switch {
 	case cloud.Is(err, cloud.Displaced): // the clone has made it
 		return cloud.Operation{Done: true, Progress: 100, ServerID: what.server}, nil
@@ -73,28 +71,28 @@ func (c *Client) startCloned(ctx context.Context, op string, at *site, what oper
 	case vm == nil || vm.state() != cloud.StateStopped:
 		state := cloud.Operation{Done: true, Progress: 100, ServerID: what.server}
 		if vm != nil {
-			state.Server, err = c.after(ctx, at, what, vm.ref)
+			state.Server, err = s.outcomes.after(ctx, at, what, vm.ref)
 		}
 		return state, err
 	}
-	started, err := c.start(ctx, at, *vm)
+	started, err := s.rules.start(ctx, at, *vm)
 	if err != nil {
-		return c.notStarted(ctx, op, at, what, *vm, err)
+		return s.notStarted(ctx, op, at, what, *vm, err)
 	}
-	c.started(started)
-	c.starts.put(what.task, started.Value)
+	s.tasks.started(started)
+	s.put(what.task, started.Value)
 	return cloud.Operation{ServerID: what.server}, nil
 }
 
 // notStarted returns the state of a create whose VM cannot be started now. If only the rules are
 // waited for, the create has ended: the caller starts the VM as any other that is stopped, and
 // may delete it meanwhile.
-func (c *Client) notStarted(ctx context.Context, op string, at *site, what operation, vm entity, err error) (cloud.Operation, error) {
-	e := c.fail(ctx, op, err)
+func (s *starts) notStarted(ctx context.Context, op string, at *site, what operation, vm entity, err error) (cloud.Operation, error) {
+	e := s.faults.fail(ctx, op, err)
 	switch e.Kind {
 	case cloud.Busy:
 		state := cloud.Operation{Done: true, Progress: 100, ServerID: what.server}
-		state.Server, err = c.after(ctx, at, what, vm.ref)
+		state.Server, err = s.outcomes.after(ctx, at, what, vm.ref)
 		return state, err
 	case cloud.Unavailable, cloud.Throttled, cloud.Unauthorized, cloud.Misconfigured, cloud.Unreadable:
 		return cloud.Operation{}, e

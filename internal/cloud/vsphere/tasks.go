@@ -20,7 +20,13 @@ const (
 )
 
 // tasks reads tasks by their value.
-type tasks = batch[string, taskState]
+type tasks struct {
+	calls   *calls
+	session *session
+	batch   batch[string, taskState]
+	// age is how old what is known of a task may be.
+	age time.Duration
+}
 
 // taskState is what was read of a task.
 type taskState struct {
@@ -29,16 +35,16 @@ type taskState struct {
 }
 
 // started records a task that this client began, so that it is read along with others.
-func (c *Client) started(task types.ManagedObjectReference) {
-	c.tasks.add(task.Value, time.Now().Add(taskHold))
+func (t *tasks) started(task types.ManagedObjectReference) {
+	t.batch.add(task.Value, time.Now().Add(taskHold))
 }
 
-// task returns a task as it was at since or later, nil if the vCenter does not know it any
+// get returns a task as it was at since or later, nil if the vCenter does not know it any
 // more.
-func (c *Client) task(ctx context.Context, at *site, name string, since time.Time) (*types.TaskInfo, error) {
-	state, known, err := c.tasks.get(ctx, name, since, func(names []string, end func(map[string]taskState, error)) error {
-		return c.shared(ctx, func(ctx context.Context) {
-			found, err := c.readTasks(ctx, at, names)
+func (t *tasks) get(ctx context.Context, at *site, name string, since time.Time) (*types.TaskInfo, error) {
+	state, known, err := t.batch.get(ctx, name, since, func(names []string, end func(map[string]taskState, error)) error {
+		return t.calls.shared(ctx, func(ctx context.Context) {
+			found, err := t.read(ctx, at, names)
 			end(found, err)
 		})
 	})
@@ -46,15 +52,15 @@ func (c *Client) task(ctx context.Context, at *site, name string, since time.Tim
 	case err != nil:
 		return nil, err
 	case !known:
-		c.tasks.drop(name)
+		t.batch.drop(name)
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	case state.err != nil:
 		return nil, state.err
 	}
 	if ended(&state.info) {
-		c.tasks.drop(name)
+		t.batch.drop(name)
 	} else {
-		c.tasks.add(name, time.Now().Add(taskHold))
+		t.batch.add(name, time.Now().Add(taskHold))
 	}
 	return &state.info, nil
 }
@@ -69,10 +75,10 @@ const taskLook = 50 * time.Millisecond
 
 // waitFor waits up to a time for the end of a task, and returns it as it is then, nil if the
 // vCenter does not know it any more.
-func (c *Client) waitFor(ctx context.Context, at *site, task types.ManagedObjectReference, hold time.Duration) (info *types.TaskInfo, err error) {
+func (t *tasks) waitFor(ctx context.Context, at *site, task types.ManagedObjectReference, hold time.Duration) (info *types.TaskInfo, err error) {
 	end := time.Now().Add(hold)
 	for pause := taskLook; ; pause *= 2 {
-		info, err = c.task(ctx, at, task.Value, time.Now())
+		info, err = t.get(ctx, at, task.Value, time.Now())
 		if err != nil || info == nil || ended(info) {
 			return info, err
 		}
@@ -82,23 +88,9 @@ func (c *Client) waitFor(ctx context.Context, at *site, task types.ManagedObject
 	}
 }
 
-// shared makes a call for several callers: it does not end with the first of them, and
-// counts for the limits as none's.
-func (c *Client) shared(ctx context.Context, do func(context.Context)) error {
-	ctx, end, err := c.begin(cloud.WithFlow(context.WithoutCancel(ctx), ""), "")
-	if err != nil {
-		return err
-	}
-	go func() {
-		defer end()
-		do(ctx)
-	}()
-	return nil
-}
-
-// readTasks reads tasks in one call. Those that the vCenter has forgotten are not in the
+// read reads tasks in one call. Those that the vCenter has forgotten are not in the
 // result.
-func (c *Client) readTasks(ctx context.Context, at *site, names []string) (map[string]taskState, error) {
+func (t *tasks) read(ctx context.Context, at *site, names []string) (map[string]taskState, error) {
 	spec := types.PropertyFilterSpec{
 		PropSet: []types.PropertySpec{{Type: "Task", PathSet: []string{"info"}}}, ReportMissingObjectsInResults: new(true),
 	}
@@ -106,7 +98,7 @@ func (c *Client) readTasks(ctx context.Context, at *site, names []string) (map[s
 		spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: types.ManagedObjectReference{Type: "Task", Value: name}})
 	}
 	var found []entity
-	err := c.session.sure(ctx, func() (missing bool, err error) {
+	err := t.session.sure(ctx, func() (missing bool, err error) {
 		found, err = collect(ctx, at.vim, spec)
 		return err == nil && len(found) < len(names), err
 	})

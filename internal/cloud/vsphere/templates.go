@@ -36,6 +36,9 @@ type template struct {
 
 // templates remembers the templates of a site.
 type templates struct {
+	session *session
+	place   Place
+
 	mu   sync.Mutex
 	of   *site
 	at   time.Time
@@ -43,25 +46,25 @@ type templates struct {
 }
 
 // get returns the template of a name.
-func (t *templates) get(ctx context.Context, c *Client, at *site, name string) (template, error) {
+func (t *templates) get(ctx context.Context, at *site, name string) (template, error) {
 	if name == "" {
-		name = c.place.DefaultTemplate
+		name = t.place.DefaultTemplate
 	}
 	if name == "" {
 		return template{}, refuse("", cloud.Rejected, "no template is named, and the Cloud has no default")
 	}
 	list, age := t.known(at)
 	if found, ok := list[name]; ok && age < templatesHold && !found.unreadable {
-		return t.usable(c, name, found)
+		return t.usable(name, found)
 	}
 	if list == nil || age >= templatesPause {
 		var err error
-		if list, err = t.read(ctx, c, at); err != nil {
+		if list, err = t.read(ctx, at); err != nil {
 			return template{}, err
 		}
 	}
 	if found, ok := list[name]; ok {
-		return t.usable(c, name, found)
+		return t.usable(name, found)
 	}
 	return template{}, &cloud.Error{
 		Kind: cloud.Rejected, Code: "templateUnknown", Detail: "there is no template " + quote(name) + "; " + existing(func() ([]string, error) { return namesIn(list), nil }),
@@ -69,23 +72,23 @@ func (t *templates) get(ctx context.Context, c *Client, at *site, name string) (
 }
 
 // usable refuses a template that cannot be read, or that the clone mode of the Cloud does not allow.
-func (*templates) usable(c *Client, name string, found template) (template, error) {
+func (t *templates) usable(name string, found template) (template, error) {
 	if found.unreadable {
 		return found, refuse("", cloud.Unavailable, "the vCenter cannot read the configuration of the template %s at the moment", quote(name))
 	}
-	if c.place.LinkedClones && found.snapshot.Value == "" {
+	if t.place.LinkedClones && found.snapshot.Value == "" {
 		return found, refuse("", cloud.Rejected, "the template %s has no snapshot, which linked clones need: the administrator makes one, or sets cloneMode to Full", quote(name))
 	}
 	return found, nil
 }
 
 // check fails if there is no default template where the Place names one.
-func (t *templates) check(ctx context.Context, c *Client, at *site) (template, error) {
-	name := c.place.DefaultTemplate
+func (t *templates) check(ctx context.Context, at *site) (template, error) {
+	name := t.place.DefaultTemplate
 	if name == "" {
 		return template{}, nil
 	}
-	list, err := t.read(ctx, c, at)
+	list, err := t.read(ctx, at)
 	if err != nil {
 		return template{}, err
 	}
@@ -94,7 +97,7 @@ func (t *templates) check(ctx context.Context, c *Client, at *site) (template, e
 		return found, refuse("", cloud.Misconfigured, "spec.vsphere.templates.default %s is no template in the folder of templates; %s", quote(name),
 			existing(func() ([]string, error) { return namesIn(list), nil }))
 	}
-	if _, err := t.usable(c, name, found); cloud.Is(err, cloud.Unavailable) {
+	if _, err := t.usable(name, found); cloud.Is(err, cloud.Unavailable) {
 		return found, err
 	} else if err != nil {
 		return found, refuse("", cloud.Misconfigured, "spec.vsphere.templates.default %s has no snapshot, which linked clones need: make one, or set cloneMode to Full", quote(name))
@@ -119,9 +122,9 @@ func (t *templates) forget() {
 	t.of = nil
 }
 
-func (t *templates) read(ctx context.Context, c *Client, at *site) (map[string]template, error) {
+func (t *templates) read(ctx context.Context, at *site) (map[string]template, error) {
 	var found []entity
-	err := c.session.sure(ctx, func() (empty bool, err error) {
+	err := t.session.sure(ctx, func() (empty bool, err error) {
 		found, err = collect(ctx, at.vim, types.PropertyFilterSpec{
 			PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name", templatePath, "snapshot.currentSnapshot", devicePath}}},
 			ObjectSet: []types.ObjectSpec{children(at.templates, false)},

@@ -39,20 +39,20 @@ func newRuleTurns() ruleTurns {
 	return ruleTurns{turn: make(chan struct{}, 1), hold: 5 * time.Second, wait: time.Second}
 }
 
-// ruleTurn waits for the changes of rules for other VMs, also for one that has outlasted its
+// takeTurn waits for the changes of rules for other VMs, also for one that has outlasted its
 // call. release ends the turn. It fails if the last change was for this VM and had no effect.
-func (c *Client) ruleTurn(ctx context.Context, at *site, vm types.ManagedObjectReference) (release func(), err error) {
-	late := time.NewTimer(c.rules.wait)
+func (r *rules) takeTurn(ctx context.Context, at *site, vm types.ManagedObjectReference) (release func(), err error) {
+	late := time.NewTimer(r.turns.wait)
 	defer late.Stop()
 	select {
-	case c.rules.turn <- struct{}{}:
+	case r.turns.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-late.C:
 		return nil, errRulesChanging
 	}
-	release = func() { <-c.rules.turn }
-	if err := c.endLastChange(ctx, at, vm); err != nil {
+	release = func() { <-r.turns.turn }
+	if err := r.endLastChange(ctx, at, vm); err != nil {
 		release()
 		return nil, err
 	}
@@ -61,48 +61,48 @@ func (c *Client) ruleTurn(ctx context.Context, at *site, vm types.ManagedObjectR
 
 // endLastChange waits a short time for the end of a change that has outlasted its call. It
 // returns why a change for this VM had no effect.
-func (c *Client) endLastChange(ctx context.Context, at *site, vm types.ManagedObjectReference) error {
-	last := c.rules.last
+func (r *rules) endLastChange(ctx context.Context, at *site, vm types.ManagedObjectReference) error {
+	last := r.turns.last
 	switch {
-	case time.Now().Before(c.rules.until):
+	case time.Now().Before(r.turns.until):
 		return errRulesSlow
 	case last == ruleChange{}:
 		return nil
 	}
-	refusal, err := c.outcomeOf(ctx, at, last.task, c.rules.wait)
+	refusal, err := r.outcomeOf(ctx, at, last.task, r.turns.wait)
 	if err != nil {
 		return err
 	}
-	c.rules.last = ruleChange{}
+	r.turns.last = ruleChange{}
 	if last.vm != vm {
 		return nil
 	}
 	return refusal
 }
 
-// changeRules changes the rules of a cluster for a VM, and waits for it a short time. refusal is
+// change changes the rules of a cluster for a VM, and waits for it a short time. refusal is
 // not nil if it had no effect, which may be because the rules were changed meanwhile: the caller
 // reads them again.
-func (c *Client) changeRules(ctx context.Context, at *site, in types.ManagedObjectReference, specs []types.ClusterRuleSpec, vm types.ManagedObjectReference) (refusal, err error) {
+func (r *rules) change(ctx context.Context, at *site, in types.ManagedObjectReference, specs []types.ClusterRuleSpec, vm types.ManagedObjectReference) (refusal, err error) {
 	res, err := methods.ReconfigureComputeResource_Task(ctx, at.vim, &types.ReconfigureComputeResource_Task{
 		This: in, Modify: true, Spec: &types.ClusterConfigSpecEx{RulesSpec: specs},
 	})
 	if exchange, ok := errors.AsType[*exchangeError](err); ok && exchange.sent {
-		c.rules.until = time.Now().Add(c.rules.hold)
+		r.turns.until = time.Now().Add(r.turns.hold)
 		return nil, err
 	}
 	if fault := faultOf(err); stale(fault) {
-		return c.ruleFault(fault, err.Error()), nil
+		return r.faultOf(fault, err.Error()), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.started(res.Returnval)
-	c.rules.last = ruleChange{res.Returnval, vm}
-	if refusal, err = c.outcomeOf(ctx, at, res.Returnval, c.rules.hold); err != nil {
+	r.tasks.started(res.Returnval)
+	r.turns.last = ruleChange{res.Returnval, vm}
+	if refusal, err = r.outcomeOf(ctx, at, res.Returnval, r.turns.hold); err != nil {
 		return nil, err
 	}
-	c.rules.last = ruleChange{}
+	r.turns.last = ruleChange{}
 	if cloud.Is(refusal, cloud.NoHost, cloud.Busy) {
 		return refusal, nil
 	}
@@ -111,8 +111,8 @@ func (c *Client) changeRules(ctx context.Context, at *site, in types.ManagedObje
 
 // outcomeOf waits up to a time for the end of a change of rules, and returns why it had no
 // effect, nil if it had one.
-func (c *Client) outcomeOf(ctx context.Context, at *site, task types.ManagedObjectReference, hold time.Duration) (refusal, err error) {
-	info, err := c.waitFor(ctx, at, task, hold)
+func (r *rules) outcomeOf(ctx context.Context, at *site, task types.ManagedObjectReference, hold time.Duration) (refusal, err error) {
+	info, err := r.tasks.waitFor(ctx, at, task, hold)
 	switch {
 	case err != nil:
 		return nil, err
@@ -121,7 +121,7 @@ func (c *Client) outcomeOf(ctx context.Context, at *site, task types.ManagedObje
 	case info.State != types.TaskInfoStateError || info.Error == nil:
 		return nil, errRulesSlow
 	}
-	return c.ruleFault(info.Error.Fault, info.Error.LocalizedMessage), nil
+	return r.faultOf(info.Error.Fault, info.Error.LocalizedMessage), nil
 }
 
 // stale reports whether a fault may be because the rules, or VMs of them, were changed since
@@ -134,9 +134,9 @@ func stale(fault types.BaseMethodFault) bool {
 	return false
 }
 
-// ruleFault returns the error of a change of rules that had no effect.
-func (c *Client) ruleFault(fault types.BaseMethodFault, message string) *cloud.Error {
-	e := c.faultOfTask("", fault, message)
+// faultOf returns the error of a change of rules that had no effect.
+func (r *rules) faultOf(fault types.BaseMethodFault, message string) *cloud.Error {
+	e := r.faults.ofTask("", fault, message)
 	if _, concurrent := fault.(*types.ConcurrentAccess); concurrent {
 		return errRulesContended
 	}

@@ -3,7 +3,6 @@ package vsphere
 import (
 	"context"
 	"maps"
-	"reflect"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
@@ -11,13 +10,19 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// memoryStepMiB divides each amount of memory.
-const memoryStepMiB = 4
+// changes changes servers.
+type changes struct {
+	calls  *calls
+	faults *faults
+	vms    *vms
+	rules  *rules
+	tasks  *tasks
+}
 
-// UpdateServer changes the size, the disks and the labels, or else the power state. Of a change of
+// update changes the size, the disks and the labels, or else the power state. Of a change of
 // both, the vCenter gets the first alone: the power state still differs then, which is
 // corrected next. A VM that is suspended is not powered off, since its memory would be lost.
-func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
+func (c *changes) update(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
 	op := "update server " + quote(id)
 	if len(update) == 0 {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "nothing to change was given")
@@ -27,18 +32,18 @@ func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Updat
 			return cloud.Result{}, err
 		}
 	}
-	ctx, end, err := c.begin(ctx, op)
+	ctx, end, err := c.calls.begin(ctx, op)
 	if err != nil {
 		return cloud.Result{}, err
 	}
 	defer end()
-	vm, at, err := c.lookUp(ctx, op, id)
+	vm, at, err := c.vms.lookUp(ctx, op, id)
 	if err != nil {
 		return cloud.Result{}, err
 	}
 	spec, err := withDisks(ctx, at, vm, update, reconfiguration(vm, update))
 	if err != nil {
-		return cloud.Result{}, c.fail(ctx, op, err)
+		return cloud.Result{}, c.faults.fail(ctx, op, err)
 	}
 	power, switches := update.Power()
 	var started types.ManagedObjectReference
@@ -51,27 +56,27 @@ func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Updat
 		return cloud.Result{}, refuse(op, cloud.Busy, "the VM is %s", vm.state())
 	case power.ShutsDown():
 		if _, err := methods.ShutdownGuest(ctx, at.vim, &types.ShutdownGuest{This: vm.ref}); err != nil {
-			return cloud.Result{}, changed(c.fail(ctx, op, err), err)
+			return cloud.Result{}, changed(c.faults.fail(ctx, op, err), err)
 		}
 		return c.unchanged(ctx, op, at, vm)
 	case power.State == cloud.PowerOn:
-		started, err = c.start(ctx, at, vm)
+		started, err = c.rules.start(ctx, at, vm)
 	default:
 		started, err = switchPower(ctx, at, vm, power.State)
 	}
 	if err != nil {
-		return cloud.Result{}, changed(c.fail(ctx, op, resizeFault(vm, update, err)), err)
+		return cloud.Result{}, changed(c.faults.fail(ctx, op, resizeFault(vm, update, err)), err)
 	}
-	c.started(started)
+	c.tasks.started(started)
 	return cloud.Result{Operation: operation{kind: updateOperation, task: started.Value, server: id}.String()}, nil
 }
 
 // unchanged returns a VM as it was read.
-func (c *Client) unchanged(ctx context.Context, op string, at *site, vm entity) (cloud.Result, error) {
-	servers, err := c.servers(ctx, at, []entity{vm})
+func (c *changes) unchanged(ctx context.Context, op string, at *site, vm entity) (cloud.Result, error) {
+	servers, err := c.vms.servers(ctx, at, []entity{vm})
 	switch {
 	case err != nil:
-		return cloud.Result{}, c.fail(ctx, op, err)
+		return cloud.Result{}, c.faults.fail(ctx, op, err)
 	case len(servers) == 0:
 		return cloud.Result{}, refuse(op, cloud.Busy, "the VM is being created")
 	}
@@ -94,15 +99,6 @@ func checkChange(op string, change cloud.ServerChange) error {
 	default:
 		return refuse(op, cloud.Unsupported, "this client cannot change %s", change)
 	}
-}
-
-// checkMemory refuses amounts that no VM of a vCenter can have, which answers them with a
-// fault that names no field.
-func checkMemory(op string, mib int) error {
-	if mib%memoryStepMiB != 0 {
-		return refuse(op, cloud.Rejected, "the memory of a VM on vSphere is a multiple of %d MiB, not %d MiB", memoryStepMiB, mib)
-	}
-	return nil
 }
 
 // reconfiguration returns the change of the size and the labels, nil if there is none.
@@ -162,61 +158,10 @@ func withDisks(ctx context.Context, at *site, vm entity, update cloud.Update, sp
 	return spec, nil
 }
 
-func reconfigure(ctx context.Context, at *site, vm entity, spec *types.VirtualMachineConfigSpec) (types.ManagedObjectReference, error) {
-	res, err := methods.ReconfigVM_Task(ctx, at.vim, &types.ReconfigVM_Task{This: vm.ref, Spec: *spec})
-	if err != nil {
-		return types.ManagedObjectReference{}, err
-	}
-	return res.Returnval, nil
-}
-
-func hasPower(vm entity, want cloud.PowerState) bool {
-	switch want {
-	case cloud.PowerOn:
-		return vm.state() == cloud.StateActive
-	case cloud.PowerSuspended:
-		return vm.state() == cloud.StateSuspended
-	default:
-		return vm.state() == cloud.StateStopped
-	}
-}
-
-// switchPower begins to change the power state. A VM that is suspended resumes when it is powered on.
-func switchPower(ctx context.Context, at *site, vm entity, want cloud.PowerState) (started types.ManagedObjectReference, err error) {
-	switch want {
-	case cloud.PowerOn:
-		var res *types.PowerOnVM_TaskResponse
-		if res, err = methods.PowerOnVM_Task(ctx, at.vim, &types.PowerOnVM_Task{This: vm.ref}); err == nil {
-			started = res.Returnval
-		}
-	case cloud.PowerSuspended:
-		var res *types.SuspendVM_TaskResponse
-		if res, err = methods.SuspendVM_Task(ctx, at.vim, &types.SuspendVM_Task{This: vm.ref}); err == nil {
-			started = res.Returnval
-		}
-	default:
-		var res *types.PowerOffVM_TaskResponse
-		if res, err = methods.PowerOffVM_Task(ctx, at.vim, &types.PowerOffVM_Task{This: vm.ref}); err == nil {
-			started = res.Returnval
-		}
-	}
-	return started, err
-}
-
 // resizeFault returns err, or NeedsStop if a running VM does not allow the new size.
 func resizeFault(vm entity, update cloud.Update, err error) error {
 	if _, wrong := faultOf(err).(*types.InvalidPowerState); wrong && update.Resizes() && vm.state() == cloud.StateActive {
 		return errNeedsStop
 	}
 	return err
-}
-
-var errNeedsStop = &cloud.Error{Kind: cloud.NeedsStop, Code: "InvalidPowerState", Detail: "the VM does not allow CPU, memory or these disks to be changed while it runs"}
-
-// copied returns a shallow copy of a device, which is a pointer to a struct.
-func copied(device types.BaseVirtualDevice) types.BaseVirtualDevice {
-	original := reflect.ValueOf(device).Elem()
-	same := reflect.New(original.Type())
-	same.Elem().Set(original)
-	return same.Interface().(types.BaseVirtualDevice) //nolint:forcetypeassert // it has the type of the original
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/vmware/govmomi/vim25/soap"
 )
 
+// maxLimit bounds the servers of a page. It is how many a page has where the caller does
+// not say: about three megabytes, and one or two more for each interface that the guests report.
+const maxLimit = 1000
+
 // fewer is how many times fewer objects are asked for after an answer that was too large.
 const fewer = 4
 

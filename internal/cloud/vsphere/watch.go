@@ -13,39 +13,52 @@ import (
 
 const watchOp = "watch servers"
 
-var _ cloud.Watcher = (*Client)(nil)
+// watches reports changes of servers.
+type watches struct {
+	calls   *calls
+	faults  *faults
+	session *session
+	sites   *sites
+	vms     *vms
+	tasks   *tasks
+	place   Place
+	polling polling
+}
 
-// Watch reports the VMs below the root, and then what changes of them. A property
+// watch reports the VMs below the root, and then what changes of them. A property
 // collector of the vCenter says which VMs have changed. They are read again as a listing
 // reads them, so that the watch keeps no more of a VM than its id. View and collector end
 // with the session, and so does the watch.
-func (c *Client) Watch(ctx context.Context, report func(cloud.Change) error) error {
-	ctx, cancel := c.usage.UntilClosed(cloudWide(ctx))
+func (w *watches) watch(ctx context.Context, report func(cloud.Change) error) error {
+	ctx, cancel := w.calls.usage.UntilClosed(cloudWide(ctx))
 	defer cancel()
-	w := &watch{client: c, report: report, unread: map[types.ManagedObjectReference]bool{}}
-	err := w.run(ctx)
-	if own, ok := err.(*reportError); ok { //nolint:errorlint // never wrapped
-		return c.reportFailed(own.error)
+	one := &watch{
+		of: w, report: report, unread: map[types.ManagedObjectReference]bool{},
+		feed: feed{calls: w.calls, session: w.session, grace: w.polling.grace},
 	}
-	return c.fail(ctx, watchOp, err)
+	err := one.run(ctx)
+	if own, ok := err.(*reportError); ok { //nolint:errorlint // never wrapped
+		return w.reportFailed(own.error)
+	}
+	return w.faults.fail(ctx, watchOp, err)
 }
 
 // reportError is an error of the caller.
 type reportError struct{ error }
 
 // reportFailed returns an error of the caller as one of the call.
-func (c *Client) reportFailed(err error) error {
+func (w *watches) reportFailed(err error) error {
 	if cloud.KindOf(err) != "" {
 		return err
 	}
-	e := refuse(watchOp, cloud.Unavailable, "%s", c.redactor.Redact(transport.Truncate(transport.Printable(err.Error()), maxText)))
+	e := refuse(watchOp, cloud.Unavailable, "%s", w.faults.redactor.Redact(transport.Truncate(transport.Printable(err.Error()), maxText)))
 	e.Err = err
 	return e
 }
 
 // watch is one call of Watch.
 type watch struct {
-	client *Client
+	of     *watches
 	report func(cloud.Change) error
 	at     *site
 	feed   feed
@@ -57,16 +70,16 @@ type watch struct {
 
 func (w *watch) run(ctx context.Context) (err error) {
 	if err := w.call(ctx, func(ctx context.Context) error {
-		w.at, err = w.client.locate(ctx)
+		w.at, err = w.of.sites.locate(ctx)
 		return err
 	}); err != nil {
 		return err
 	}
-	defer func() { w.feed.close(ctx, w.client) }()
+	defer func() { w.feed.close(ctx) }()
 	if err := w.call(ctx, func(ctx context.Context) error { return w.feed.open(ctx, w.at) }); err != nil {
-		return w.client.misplaced(ctx, w.at, err)
+		return w.of.sites.misplaced(ctx, w.at, err)
 	}
-	ctx, cancel := w.client.session.untilEnded(ctx)
+	ctx, cancel := w.of.session.untilEnded(ctx)
 	defer cancel()
 	if err = w.begin(ctx); err == nil {
 		err = w.follow(ctx)
@@ -79,7 +92,7 @@ func (w *watch) run(ctx context.Context) (err error) {
 
 // call makes calls within the client's timeout.
 func (w *watch) call(ctx context.Context, do func(context.Context) error) error {
-	ctx, end, err := w.client.begin(ctx, watchOp)
+	ctx, end, err := w.of.calls.begin(ctx, watchOp)
 	if err != nil {
 		return err
 	}
@@ -98,11 +111,11 @@ func (w *watch) send(change cloud.Change) error {
 // begin makes the vCenter record changes from now on, and reports the full set, which is
 // read after that.
 func (w *watch) begin(ctx context.Context) error {
-	if err := w.call(ctx, func(ctx context.Context) error { return w.feed.filter(ctx, w.client.place) }); err != nil {
+	if err := w.call(ctx, func(ctx context.Context) error { return w.feed.filter(ctx, w.of.place) }); err != nil {
 		return err
 	}
 	for known := 0; ; {
-		got, err := w.feed.wait(ctx, w.client, 0)
+		got, err := w.feed.wait(ctx, 0)
 		if err != nil {
 			return err
 		}
@@ -117,14 +130,14 @@ func (w *watch) begin(ctx context.Context) error {
 	for range maxPages {
 		var page []cloud.Server
 		if err := w.call(ctx, func(ctx context.Context) error {
-			vms, next, err := w.client.page(ctx, w.at, maxLimit, token)
+			vms, next, err := w.of.vms.page(ctx, w.at, maxLimit, token)
 			if err == nil {
 				token = next
 				page, err = w.servers(ctx, vms)
 			}
 			return err
 		}); err != nil {
-			return w.client.misplaced(ctx, w.at, err)
+			return w.of.sites.misplaced(ctx, w.at, err)
 		}
 		if err := w.send(cloud.Change{AsOf: asOf, Complete: true, More: token != "", Servers: page}); err != nil || token == "" {
 			return err
@@ -136,31 +149,31 @@ func (w *watch) begin(ctx context.Context) error {
 // servers returns VMs as servers, and remembers their ids.
 func (w *watch) servers(ctx context.Context, vms []entity) ([]cloud.Server, error) {
 	for _, vm := range vms {
-		if id := w.client.idOf(vm); id != "" {
+		if id := w.of.vms.idOf(vm); id != "" {
 			w.ids.put(vm.ref, id)
 		}
 	}
 	if w.ids.count() > maxObjects {
 		return nil, errTooLarge
 	}
-	return w.client.servers(ctx, w.at, vms)
+	return w.of.vms.servers(ctx, w.at, vms)
 }
 
 // follow reports what changes. After a change it asks again at once whether there are
 // more: the answer says up to when all was reported.
 func (w *watch) follow(ctx context.Context) error {
-	for wait := w.client.polling.wait; ; {
+	for wait := w.of.polling.wait; ; {
 		asked := time.Now()
-		got, err := w.feed.wait(ctx, w.client, wait)
+		got, err := w.feed.wait(ctx, wait)
 		if err != nil {
 			return err
 		}
 		change := cloud.Change{}
 		if err := w.call(ctx, func(ctx context.Context) error { return w.read(ctx, got, &change) }); err != nil {
-			return w.client.misplaced(ctx, w.at, err)
+			return w.of.sites.misplaced(ctx, w.at, err)
 		}
 		if got.any() {
-			w.client.tasks.expire() // a task may have ended, for which the change makes the caller look
+			w.of.tasks.batch.expire() // a task may have ended, for which the change makes the caller look
 		}
 		if !got.more && len(w.unread) == 0 {
 			change.AsOf = asked
@@ -174,14 +187,14 @@ func (w *watch) follow(ctx context.Context) error {
 		case got.more:
 			wait = 0
 		case len(w.unread) > 0:
-			wait = min(w.client.polling.wait, unreadWait)
+			wait = min(w.of.polling.wait, unreadWait)
 		case got.any():
 			wait = 0
-			if !transport.Sleep(ctx, w.client.polling.pause) {
+			if !transport.Sleep(ctx, w.of.polling.pause) {
 				return context.Cause(ctx)
 			}
 		default:
-			wait = w.client.polling.wait
+			wait = w.of.polling.wait
 		}
 	}
 }
@@ -226,7 +239,7 @@ func (w *watch) read(ctx context.Context, got updates, change *cloud.Change) err
 // have become templates. The others stay unread.
 func (w *watch) readVMs(ctx context.Context, refs []types.ManagedObjectReference) (vms []entity, templates []types.ManagedObjectReference, err error) {
 	spec := types.PropertyFilterSpec{
-		PropSet: []types.PropertySpec{{Type: "VirtualMachine", PathSet: w.client.place.pathsOf(vmPaths)}}, ReportMissingObjectsInResults: new(true),
+		PropSet: []types.PropertySpec{{Type: "VirtualMachine", PathSet: w.of.place.pathsOf(vmPaths)}}, ReportMissingObjectsInResults: new(true),
 	}
 	for _, ref := range refs {
 		spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: ref})
@@ -241,7 +254,7 @@ func (w *watch) readVMs(ctx context.Context, refs []types.ManagedObjectReference
 		case vm.deleted():
 		case vm.flag(templatePath):
 			templates = append(templates, vm.ref)
-		case w.client.identifiable(vm) != nil:
+		case w.of.vms.identifiable(vm) != nil:
 			unreadable[vm.ref] = true
 		default:
 			vms = append(vms, vm)
