@@ -42,7 +42,7 @@ const (
 	Snapshots Capability = "snapshots"
 	// Revert is that servers can be reverted to their snapshots: see Reverter. It needs Snapshots.
 	Revert Capability = "revert"
-	// SoftPowerOff is that guests can be asked to shut down: see UpdateServer.Soft.
+	// SoftPowerOff is that guests can be asked to shut down: see SetPower.Soft.
 	SoftPowerOff Capability = "softPowerOff"
 	// Suspend is that a server that runs can be suspended: see PowerSuspended. It needs Power.
 	Suspend Capability = "suspend"

@@ -13,7 +13,7 @@ const (
 	LabelPart Part = iota
 	// SizePart is the size: some clouds change it only while the server is STOPPED, none while it is SUSPENDED.
 	SizePart
-	// DiskPart are the disks, of which the same holds.
+	// DiskPart are the disks. The same holds for them.
 	DiskPart
 	// PowerPart is whether the server runs.
 	PowerPart
@@ -165,8 +165,8 @@ func (c SetPower) Apply(s *Server) {
 
 func (c SetPower) String() string { return fmt.Sprintf("power=%s soft=%t", c.State, c.Soft) }
 
-// Update is what UpdateServer changes, in any order; no two changes are of the same type and, for disks and labels, of
-// the same name.
+// Update is what UpdateServer changes, in any order. Each size, disk, label and the power state is changed once at most:
+// a SetFlavor excludes SetCPU and SetMemory, and a SetLabel excludes a RemoveLabel of its key.
 type Update []ServerChange
 
 // Needs returns the capabilities that the changes need.

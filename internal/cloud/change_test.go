@@ -11,6 +11,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// before is a server before each of the changes.
+var before = Server{
+	CPU: 1, MemoryMiB: 512, Flavor: "medium", Disks: "a=512 b=512", State: StateUnknown, Labels: map[string]string{"a": "0", "b": "0"},
+}
+
+// with returns that server with a change.
+func with(change func(*Server)) Server {
+	s := before.Clone()
+	change(&s)
+	return s
+}
+
 // changes has two changes of each type, of different values.
 var changes = []struct {
 	change ServerChange
@@ -18,22 +30,22 @@ var changes = []struct {
 	needs  []Capability
 	after  Server
 }{
-	{SetCPU(2), SizePart, []Capability{Resize}, Server{CPU: 2}},
-	{SetCPU(4), SizePart, []Capability{Resize}, Server{CPU: 4}},
-	{SetMemory(2), SizePart, []Capability{Resize}, Server{MemoryMiB: 2}},
-	{SetMemory(1024), SizePart, []Capability{Resize}, Server{MemoryMiB: 1024}},
-	{SetFlavor("small"), SizePart, []Capability{Flavors, Resize}, Server{Flavor: "small"}},
-	{SetFlavor("large"), SizePart, []Capability{Flavors, Resize}, Server{Flavor: "large"}},
-	{SetDisk{Name: "a", SizeMiB: 1024}, DiskPart, []Capability{WithDisks}, Server{Disks: "a=1024"}},
-	{SetDisk{Name: "a", SizeMiB: 2048}, DiskPart, []Capability{WithDisks}, Server{Disks: "a=2048"}},
-	{SetLabel{Key: "a", Value: "1"}, LabelPart, []Capability{Labels}, Server{Labels: map[string]string{"a": "1"}}},
-	{SetLabel{Key: "a", Value: "2"}, LabelPart, []Capability{Labels}, Server{Labels: map[string]string{"a": "2"}}},
-	{RemoveLabel("a"), LabelPart, []Capability{Labels}, Server{}},
-	{RemoveLabel("b"), LabelPart, []Capability{Labels}, Server{}},
-	{SetPower{State: PowerOn}, PowerPart, []Capability{Power}, Server{State: StateActive}},
-	{SetPower{State: PowerOff}, PowerPart, []Capability{Power}, Server{State: StateStopped}},
-	{SetPower{State: PowerOff, Soft: true}, PowerPart, []Capability{Power, SoftPowerOff}, Server{State: StateStopped}},
-	{SetPower{State: PowerSuspended}, PowerPart, []Capability{Power, Suspend}, Server{State: StateSuspended}},
+	{SetCPU(2), SizePart, []Capability{Resize}, with(func(s *Server) { s.CPU = 2 })},
+	{SetCPU(4), SizePart, []Capability{Resize}, with(func(s *Server) { s.CPU = 4 })},
+	{SetMemory(2), SizePart, []Capability{Resize}, with(func(s *Server) { s.MemoryMiB = 2 })},
+	{SetMemory(1024), SizePart, []Capability{Resize}, with(func(s *Server) { s.MemoryMiB = 1024 })},
+	{SetFlavor("small"), SizePart, []Capability{Flavors, Resize}, with(func(s *Server) { s.Flavor = "small" })},
+	{SetFlavor("large"), SizePart, []Capability{Flavors, Resize}, with(func(s *Server) { s.Flavor = "large" })},
+	{SetDisk{Name: "a", SizeMiB: 1024}, DiskPart, []Capability{WithDisks}, with(func(s *Server) { s.Disks = "a=1024 b=512" })},
+	{SetDisk{Name: "c", SizeMiB: 2048}, DiskPart, []Capability{WithDisks}, with(func(s *Server) { s.Disks = "a=512 b=512 c=2048" })},
+	{SetLabel{Key: "a", Value: "1"}, LabelPart, []Capability{Labels}, with(func(s *Server) { s.Labels["a"] = "1" })},
+	{SetLabel{Key: "c", Value: "2"}, LabelPart, []Capability{Labels}, with(func(s *Server) { s.Labels["c"] = "2" })},
+	{RemoveLabel("a"), LabelPart, []Capability{Labels}, with(func(s *Server) { delete(s.Labels, "a") })},
+	{RemoveLabel("c"), LabelPart, []Capability{Labels}, before},
+	{SetPower{State: PowerOn}, PowerPart, []Capability{Power}, with(func(s *Server) { s.State = StateActive })},
+	{SetPower{State: PowerOff}, PowerPart, []Capability{Power}, with(func(s *Server) { s.State = StateStopped })},
+	{SetPower{State: PowerOff, Soft: true}, PowerPart, []Capability{Power, SoftPowerOff}, with(func(s *Server) { s.State = StateStopped })},
+	{SetPower{State: PowerSuspended}, PowerPart, []Capability{Power, Suspend}, with(func(s *Server) { s.State = StateSuspended })},
 }
 
 func TestEachChange(t *testing.T) {
@@ -51,7 +63,7 @@ func TestEachChange(t *testing.T) {
 			if diff := cmp.Diff(tc.needs, tc.change.Needs()); diff != "" {
 				t.Errorf("needs (-want +got):\n%s", diff)
 			}
-			var server Server
+			server := before.Clone()
 			tc.change.Apply(&server)
 			if diff := cmp.Diff(tc.after, server); diff != "" {
 				t.Errorf("the server after it (-want +got):\n%s", diff)

@@ -146,7 +146,7 @@ func scalars(values map[string]any) []string {
 func TestExamplesOfCloudsHaveTheCapabilitiesOfTheCode(t *testing.T) {
 	constants := capabilityConstants(t)
 	for name, source := range map[string]struct{ file, variable string }{
-		"vsphere":   {"internal/cloud/vsphere/client.go", "capabilities"},
+		"vsphere":   {"internal/cloud/vsphere/site.go", "capabilities"},
 		"openstack": {"internal/cloud/openstack/capabilities.go", "has"},
 		"":          {},
 	} {

@@ -84,7 +84,7 @@ var changeCases = []testCase{
 			want.CPU, want.Flavor = 4, got.Flavor // each size has one, where there are flavors
 			sameServer(t, "UpdateServer", want, got)
 		}},
-	{name: "a change of labels: they are merged, and nil removes one", needs: []cloud.Capability{cloud.Labels},
+	{name: "a change of labels: they are merged, and RemoveLabel removes one", needs: []cloud.Capability{cloud.Labels},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("labelled"), Labels: map[string]string{"keep": "1", "drop": "2"}})
 			got := mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.RemoveLabel("drop"), cloud.SetLabel{Key: "add", Value: "3"}})
@@ -105,8 +105,15 @@ var changeCases = []testCase{
 			restore()
 			wantKind(t, "UpdateServer", err, cloud.Unavailable, true)
 		}},
-	{name: "a change without fields: Rejected", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "an update without changes: Rejected", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		_, err := f.Client.UpdateServer(ctx, nowhere, cloud.Update{})
 		wantKind(t, "UpdateServer", err, cloud.Rejected, false)
 	}},
+	{name: "a change of an unknown type: Unsupported", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		_, err := f.Client.UpdateServer(ctx, nowhere, cloud.Update{unknownChange{}})
+		wantKind(t, "UpdateServer", err, cloud.Unsupported, false)
+	}},
 }
+
+// unknownChange is a change that no client knows.
+type unknownChange struct{ cloud.SetCPU }

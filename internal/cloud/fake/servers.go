@@ -161,6 +161,13 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, update cloud.Update
 	if len(update) == 0 {
 		return cloud.Result{}, failure(op, cloud.Rejected, "nothing to change was given")
 	}
+	for _, change := range update {
+		switch change.(type) {
+		case cloud.SetCPU, cloud.SetMemory, cloud.SetFlavor, cloud.SetDisk, cloud.SetLabel, cloud.RemoveLabel, cloud.SetPower:
+		default:
+			return cloud.Result{}, failure(op, cloud.Unsupported, "this cloud cannot change %s", change)
+		}
+	}
 	return do(ctx, c, call{verb: UpdateServer, object: id, op: op, needs: update.Needs()}, func() (cloud.Result, error) {
 		s, err := c.server(op, id)
 		if err == nil {

@@ -11,13 +11,18 @@ type wireDisk struct {
 func wireDisks(op string, disks cloud.Disks) ([]wireDisk, *cloud.Error) {
 	var wire []wireDisk
 	for _, disk := range disks.List() {
-		size, err := gib(op, disk.SizeMiB)
+		encoded, err := encodeDisk(op, disk)
 		if err != nil {
 			return nil, err
 		}
-		wire = append(wire, wireDisk{Name: disk.Name, Size: size})
+		wire = append(wire, encoded)
 	}
 	return wire, nil
+}
+
+func encodeDisk(op string, disk cloud.Disk) (wireDisk, *cloud.Error) {
+	size, err := gib(op, disk.SizeMiB)
+	return wireDisk{Name: disk.Name, Size: size}, err
 }
 
 // disks reads the disks of a server. Those without a name are those of its template.

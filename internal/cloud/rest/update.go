@@ -57,8 +57,8 @@ func encodeUpdate(op string, update cloud.Update) (wire wireUpdate, err *cloud.E
 			wire.Memory = new(0)
 			*wire.Memory, err = gib(op, int(change))
 		case cloud.SetDisk:
-			disk := wireDisk{Name: change.Name}
-			disk.Size, err = gib(op, change.SizeMiB)
+			var disk wireDisk
+			disk, err = encodeDisk(op, cloud.Disk(change))
 			wire.Disks = append(wire.Disks, disk)
 		case cloud.SetLabel:
 			label(change.Key, &change.Value)

@@ -10,8 +10,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// Client is one vCenter. It is safe for concurrent use. Each of its calls is a method of a
-// part of it.
+// Client is one vCenter. It is safe for concurrent use. Each method calls one of
+// the parts.
 type Client struct {
 	transport  *transport.Transport
 	faults     *faults

@@ -54,7 +54,7 @@ type entity struct {
 	// faults are why properties are missing.
 	faults map[string]types.BaseMethodFault
 	// above are the folders that it is in, and their datacenter, and inside is whether the
-	// root is one of them; set by Client.look.
+	// root is one of them; set by vms.look.
 	above  []types.ManagedObjectReference
 	inside bool
 }

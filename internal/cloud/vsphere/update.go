@@ -106,7 +106,8 @@ func checkChange(op string, change cloud.ServerChange) error {
 // labels are merged with those that were read.
 func reconfiguration(vm entity, update cloud.Update) *types.VirtualMachineConfigSpec {
 	spec := &types.VirtualMachineConfigSpec{ChangeVersion: vm.text(versionPath)}
-	labels := cloud.Server{Labels: maps.Clone(vm.labels())}
+	labels := cloud.Server{Labels: map[string]string{}}
+	maps.Copy(labels.Labels, vm.labels())
 	changes := false
 	for _, change := range update {
 		switch change := change.(type) {

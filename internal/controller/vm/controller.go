@@ -1,5 +1,5 @@
-// Package vm reconciles VM objects with the servers of a private cloud. What it knows of a
-// field of a VM is in the package field.
+// Package vm reconciles VM objects with the servers of a private cloud. What
+// belongs to one field of a VM is in the package field.
 //
 //	controller.go  setup
 //	watch.go       which events enqueue a VM, and with which priority

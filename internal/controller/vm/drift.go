@@ -34,10 +34,18 @@ func firstChange(vm *pcapi.VM, obs *observation, update cloud.Update) cloud.Upda
 	return update.Without(cloud.PowerPart)
 }
 
-// undone returns the changes of an update that a server still needs, by what it is to become.
+// undone returns the changes that a server still needs after an update, of those that the update was to make. Other
+// changes of labels and disks than those of the update are among them: a cloud that loses a label for each that it
+// sets is not to get one update after another.
 func undone(vm *pcapi.VM, obs *observation, update cloud.Update, server cloud.Server) cloud.Update {
-	needed := possible(vm, obs, field.Difference(vm, server))
-	return slices.DeleteFunc(slices.Clone(update), func(c cloud.ServerChange) bool { return !slices.Contains(needed, c) })
+	return slices.DeleteFunc(possible(vm, obs, field.Difference(vm, server)), func(c cloud.ServerChange) bool {
+		switch c.Part() {
+		case cloud.LabelPart, cloud.DiskPart:
+			return !update.Has(c.Part())
+		default:
+			return !slices.Contains(update, c)
+		}
+	})
 }
 
 // possible returns an update without disks and tags that the cloud cannot have, and tags that it

@@ -160,6 +160,7 @@ func createText(req cloud.CreateServer) string {
 // updateText returns an update of a server, part by part.
 func updateText(update cloud.Update) string {
 	var parts []string
+	soft := 0
 	add := func(name string, value any) { parts = append(parts, fmt.Sprintf("%s %v", name, value)) }
 	for _, cpu := range cloud.Changes[cloud.SetCPU](update) {
 		add("cpu", int(cpu))
@@ -195,7 +196,11 @@ func updateText(update cloud.Update) string {
 		add("power", power.State)
 		if power.Soft {
 			add("soft", true)
+			soft = 1
 		}
+	}
+	if printed := len(parts) + max(0, len(disks)-1) - soft; printed != len(update) {
+		panic(fmt.Sprintf("%d of %d changes are recorded: %v", printed, len(update), update))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -64,7 +64,7 @@ var mutants = []mutant{
 	{"a process that starts ignores creates of the one before", external + "observe.go", "since := l.Tracker.UnknownSince(obj.GetUID(), o.ClaimedAt)", "since := l.Tracker.UnknownSince(obj.GetUID(), time.Time{})"},
 	{"any listing shows what a create made", vm + "resource.go", "obs.Looked = snapshot != nil && !snapshot.Begun.Before(obs.Horizon)", "obs.Looked = snapshot != nil"},
 	{"a VM that waits for its Network forgets its create", vm + "plan.go", "case !obs.ShowsAbsence():\n\t\treturn k.Do(k.Steps.Look)\n\tcase obs.SettleTimeLeft > 0:\n\t\treturn k.End(reconciler.Wait(obs.SettleTimeLeft, pcapi.OutcomeUnknownReason,\n\t\t\t\"a create may", "case false:\n\t\treturn k.End(reconciler.Wait(obs.SettleTimeLeft, pcapi.OutcomeUnknownReason,\n\t\t\t\"a create may"},
-	{"a server that somebody stopped stays stopped", vm + "power.go", "case has == cloud.StateStopped, has == cloud.StateSuspended:", "case has == cloud.StateSuspended:"},
+	{"a server that somebody stopped stays stopped", vm + "field/power.go", "case has == cloud.StateStopped, has == cloud.StateSuspended:", "case has == cloud.StateSuspended:"},
 	{"an approval counts for any plan", "internal/approval/approval.go", "if hash != recorded.Hash {", "if hash == \"\" {"},
 	{"a status that was written late is not corrected", engine + "status.go", "left := r.unanswered.left(obj.GetUID(), lateWrite)\n", "left := time.Duration(0)\n"},
 	{"a status that an earlier process wrote late is not corrected", engine + "status.go", "since < lateWrite {", "since < 0 {"},

@@ -14,7 +14,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-var disks = Field{
+var disks = field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return when(len(vm.Spec.Disks) > 0 && !caps.Has(cloud.WithDisks), "disks")
 	},

@@ -1,7 +1,7 @@
 // Package field describes the fields of a VM that its server has, too. Each file has what belongs to one field and
-// does not depend on the life cycle of the server. All functions are pure.
+// does not depend on the life cycle of the server. No function reads or calls anything but its arguments.
 //
-//	field.go         Field, All, and what all fields make together
+//	field.go         what all fields make together
 //	size.go          cpu, memory and className, status.hardware
 //	template.go      template, status.image
 //	folder.go        folder
@@ -27,8 +27,8 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Field is a field of a VM, or several that belong together. A function that is nil does nothing.
-type Field struct {
+// field is a field of a VM, or several that belong together. A function that is nil does nothing.
+type field struct {
 	// Lacking returns the fields of the spec that a cloud with these capabilities cannot give to a new server.
 	Lacking func(*pcapi.VM, cloud.Capabilities) []string
 	// Create sets what a create asks for.
@@ -43,7 +43,7 @@ type Field struct {
 	// Report writes to the status what the cloud shows of a server, and Hide removes it.
 	Report func(*pcapi.VM, cloud.Server, cloud.Capabilities)
 	Hide   func(*pcapi.VM)
-	// Shown sets what the status shows of a server. It is the inverse of Report.
+	// Shown sets what the status, or the spec for tags, shows of a server.
 	Shown func(*pcapi.VM, *cloud.Server)
 	// DescribeCreate and DescribeUpdate return what a plan says of a create, and of an update of a server. A pending
 	// approval is one of these texts: one that changes has to be given again.
@@ -62,13 +62,13 @@ type Context struct {
 	UserData cloud.UserData
 }
 
-// All are the fields in the order in which plans and messages name them.
-var All = []Field{size, template, folder, zone, network, antiAffinity, disks, tags, bootstrap, probe, power}
+// all are the fields in the order in which plans and messages name them.
+var all = []field{size, template, folder, zone, network, antiAffinity, disks, tags, bootstrap, probe, power}
 
 // Unsupported returns the outcome for a new VM that asks for what the cloud cannot do; nil if it can.
 func Unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	var fields []string
-	for _, f := range All {
+	for _, f := range all {
 		if f.Lacking != nil {
 			fields = append(fields, f.Lacking(vm, caps)...)
 		}
@@ -78,7 +78,7 @@ func Unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 
 // Create sets what a create asks for.
 func Create(vm *pcapi.VM, in Context, req *cloud.CreateServer) {
-	for _, f := range All {
+	for _, f := range all {
 		if f.Create != nil {
 			f.Create(vm, in, req)
 		}
@@ -88,7 +88,7 @@ func Create(vm *pcapi.VM, in Context, req *cloud.CreateServer) {
 // Difference returns the changes by which a server becomes what the spec says.
 func Difference(vm *pcapi.VM, server cloud.Server) cloud.Update {
 	var update cloud.Update
-	for _, f := range All {
+	for _, f := range all {
 		if f.Change != nil {
 			update = append(update, f.Change(vm, server)...)
 		}
@@ -107,7 +107,7 @@ func Possible(update cloud.Update, caps cloud.Capabilities) cloud.Update {
 // Unchangeable returns the outcome for an update that the cloud cannot make; nil if it can.
 func Unchangeable(vm *pcapi.VM, update cloud.Update, caps cloud.Capabilities) error {
 	var fields []string
-	for _, f := range All {
+	for _, f := range all {
 		if f.Unchangeable != nil {
 			fields = append(fields, f.Unchangeable(vm, update, caps)...)
 		}
@@ -121,7 +121,7 @@ func Drift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error {
 	if caps == nil {
 		return nil
 	}
-	for _, f := range All {
+	for _, f := range all {
 		if f.Drift == nil {
 			continue
 		}
@@ -134,7 +134,7 @@ func Drift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error {
 
 // Report writes to the status what the cloud shows of a server.
 func Report(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) {
-	for _, f := range All {
+	for _, f := range all {
 		if f.Report != nil {
 			f.Report(vm, server, caps)
 		}
@@ -143,7 +143,7 @@ func Report(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) {
 
 // Hide removes from the status what the cloud shows of a server.
 func Hide(vm *pcapi.VM) {
-	for _, f := range All {
+	for _, f := range all {
 		if f.Hide != nil {
 			f.Hide(vm)
 		}
@@ -152,7 +152,7 @@ func Hide(vm *pcapi.VM) {
 
 // Shown sets what the status shows of a server.
 func Shown(vm *pcapi.VM, server *cloud.Server) {
-	for _, f := range All {
+	for _, f := range all {
 		if f.Shown != nil {
 			f.Shown(vm, server)
 		}
@@ -161,7 +161,7 @@ func Shown(vm *pcapi.VM, server *cloud.Server) {
 
 // DescribeCreate returns what a plan says of a create.
 func DescribeCreate(vm *pcapi.VM, req cloud.CreateServer) (parts []string) {
-	for _, f := range All {
+	for _, f := range all {
 		if f.DescribeCreate != nil {
 			parts = append(parts, f.DescribeCreate(vm, req)...)
 		}
@@ -171,7 +171,7 @@ func DescribeCreate(vm *pcapi.VM, req cloud.CreateServer) (parts []string) {
 
 // DescribeUpdate returns what a plan says of an update, but for the power state.
 func DescribeUpdate(server cloud.Server, update cloud.Update) (parts []string) {
-	for _, f := range All {
+	for _, f := range all {
 		if f.DescribeUpdate != nil {
 			parts = append(parts, f.DescribeUpdate(server, update)...)
 		}

@@ -110,7 +110,7 @@ var examples = map[string]example{
 	}, lacked: "readinessProbe.guestHeartbeat"},
 }
 
-// ofTheLifeCycle are the fields of the spec that no create sends and each cloud has.
+// ofTheLifeCycle are the fields of the spec that the package does not handle.
 var ofTheLifeCycle = []string{
 	"vmname", "cloudRef", "powerOffTimeout", "nextRestartTime", "currentSnapshotName", "deletionPolicy", "managementPolicy", "updatePolicy", "approval", "import",
 }

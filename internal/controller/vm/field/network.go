@@ -9,10 +9,10 @@ import (
 	"github.com/privatecloud/operator/internal/controller"
 )
 
-var network = Field{
+var network = field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
-		field := controller.InterfacesLacking(controller.InterfacesOf(vm), caps)
-		return when(field != "", field)
+		name := controller.InterfacesLacking(controller.InterfacesOf(vm), caps)
+		return when(name != "", name)
 	},
 	Create: func(_ *pcapi.VM, in Context, req *cloud.CreateServer) { attach(req, in.Interfaces) },
 	DescribeCreate: func(vm *pcapi.VM, _ cloud.CreateServer) (parts []string) {

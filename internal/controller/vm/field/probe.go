@@ -6,9 +6,9 @@ import (
 	"github.com/privatecloud/operator/internal/controller"
 )
 
-var probe = Field{
+var probe = field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
-		field := controller.ProbeLacking(vm.Spec.ReadinessProbe, caps)
-		return when(field != "", field)
+		name := controller.ProbeLacking(vm.Spec.ReadinessProbe, caps)
+		return when(name != "", name)
 	},
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-var tags = Field{
+var tags = field{
 	Lacking: lacksTags,
 	Create: func(vm *pcapi.VM, in Context, req *cloud.CreateServer) {
 		if in.Capabilities.Has(cloud.Labels) && len(vm.Spec.Tags) > 0 {

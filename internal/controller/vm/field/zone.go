@@ -5,7 +5,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-var zone = Field{
+var zone = field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return when(vm.Spec.Zone != "" && !caps.Has(cloud.Zones), "zone")
 	},
