@@ -9,6 +9,7 @@
 //	gate.go        numbers effects; holds one, drops it or answers in its place
 //	proxy.go       the two proxies
 //	world.go       all that one run needs, isolated from other runs
+//	managers.go    the processes of the manager: starts, leaders and kills
 //	recorder.go    every status that the API server showed
 //	invariants.go  what must hold in every run
 //	groups.go      the same for VmGroups
@@ -28,6 +29,8 @@
 //	vsphere.go     the same on a vCenter
 //	replay.go      traces that the simulation has recorded
 //	replay_calls.go  the calls that a trace holds, answers or delays
+//	replay_names.go  the names of these calls
+//	replay_actions.go  what users, the cloud and the manager do in a trace
 //	quirks.go      scenarios on clouds with random quirks, and random kills
 //	others.go      other clients of the API server, strangers in the cloud, and gateways
 //	hostile.go     a cloud beside that of a world, whose answers take memory

@@ -3,7 +3,6 @@ package faults
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,13 +12,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -266,65 +263,6 @@ func (w *world) createCloud(ctx context.Context, name, endpoint string, spec pca
 		spec.SettleTime = cmp.Or(spec.SettleTime, c.Spec.SettleTime)
 		c.Spec = spec
 	}))
-}
-
-// start starts a manager beside those that run.
-func (w *world) start(args ...string) (*testkit.Process, error) {
-	m, err := testkit.StartProcess(w.env.binary, w.kubeconfig(), w.log, w.maxData, append([]string{
-		"--namespace=" + w.name, "--health-probe-bind-address=0", "--zap-log-level=debug",
-	}, args...)...)
-	if err == nil {
-		w.managers = append(w.managers, m)
-	}
-	return m, err
-}
-
-// leader returns the holder of the lease; empty if there is none.
-func (w *world) leader(ctx context.Context) (string, error) {
-	var l coordinationv1.Lease
-	err := w.env.client.Get(ctx, client.ObjectKey{Namespace: w.name, Name: leaseName}, &l)
-	return ptr.Deref(l.Spec.HolderIdentity, ""), client.IgnoreNotFound(err)
-}
-
-// leaderOtherThan waits until another manager than the last one leads, and returns it.
-func (w *world) leaderOtherThan(ctx context.Context, last string) (now string, err error) {
-	return now, w.until(ctx, func() error {
-		if now, err = w.leader(ctx); err != nil {
-			return err
-		}
-		if now == "" || now == last {
-			return fmt.Errorf("%q leads", now)
-		}
-		return nil
-	})
-}
-
-// crash kills the last manager, of which an effect is held, and starts another.
-// meanwhile, if set, is done while no manager runs.
-func (w *world) crash(ctx context.Context, at *hold, meanwhile step) error {
-	if err := w.managers[len(w.managers)-1].Kill(); err != nil {
-		return err
-	}
-	w.gate.managerKilled()
-	defer at.release()
-	if meanwhile != nil {
-		if err := meanwhile(ctx, w); err != nil {
-			return err
-		}
-	}
-	if _, err := w.start(); err != nil {
-		return err
-	}
-	if at.phase != late {
-		return nil
-	}
-	before := w.gate.listingCount()
-	return w.until(ctx, func() error {
-		if w.gate.listingCount() == before {
-			return errors.New("the cloud was not listed by the new manager")
-		}
-		return nil
-	})
 }
 
 // until waits until check returns no error, and returns its last error otherwise.

@@ -2,13 +2,8 @@ package vm
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -179,24 +174,6 @@ func TestUnprovenNotFoundNeedsListingBegunAfterDelete(t *testing.T) {
 	}
 }
 
-func TestNameProvesNothingUnlessExclusive(t *testing.T) {
-	h := harnessWithLostAnswer(t, namesNotExclusive, false)
-	h.cloud.AddServers(cloud.Server{ID: "x", Name: "web", State: cloud.StateActive}) // another cluster's
-	h.later(settleTime)
-	h.mustReconcile()
-	h.later(settleTime)
-	h.mustReconcile()
-	h.wantCondition(pcapi.ReadyCondition, "False Ambiguous", "x", "rename or delete")
-	equal(t, "vmId", "", h.vm().Status.VMID)
-
-	h.remove()
-	h.mustReconcile()
-	h.later(settleTime)
-	h.mustReconcile()
-	h.wantServers("x")
-	h.wantCondition(pcapi.DeletingCondition, "True Blocked", "Orphan")
-}
-
 func TestForgedClaimProvesNothing(t *testing.T) {
 	forged := func(vm *pcapi.VM) {
 		vm.Finalizers = []string{pcapi.VMFinalizer}
@@ -275,131 +252,6 @@ func TestNewManagerCountsSettleTimeFromFirstObservationOfClaim(t *testing.T) {
 	h.wantCalls("create web")
 }
 
-// capital gives the VM a name that a cloud which normalizes names changes.
-func capital(vm *pcapi.VM) { vm.Spec.VMName = "Web" }
-
-func TestLostAnswerOnACloudThatNormalizesNames(t *testing.T) {
-	lose := func(t *testing.T, committed bool, objects ...client.Object) *harness {
-		h := newHarness(t, uniqueNamesOnly, append(objects, vmWith(capital))...)
-		h.cloud.Normalize(true)
-		h.cloud.Fail(cloudfake.CreateServer, errReset, committed)
-		h.mustReconcile()
-		h.wantCalls("check Web", "create Web")
-		return h
-	}
-	t.Run("the server is found after the settle time", func(t *testing.T) {
-		h := lose(t, true)
-		h.later(time.Second)
-		h.mustReconcile()
-		h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown")
-		h.wantCalls()
-		h.later(settleTime)
-		h.mustReconcile()
-		h.wantCalls("check Web")
-		equal(t, "vmId", "s1", h.vm().Status.VMID)
-		equal(t, "name in the cloud", "web", h.vm().Status.NameInCloud)
-		h.mustReconcile()
-		h.wantCondition(pcapi.ReadyCondition, "True Running")
-		h.remove()
-		h.mustReconcile()
-		h.wantServers()
-		h.wantGone()
-	})
-	t.Run("deleted before it is found: the server is deleted", func(t *testing.T) {
-		h := lose(t, true)
-		h.remove()
-		for range 2 {
-			h.later(settleTime)
-			h.mustReconcile()
-		}
-		h.wantServers()
-		h.wantGone()
-	})
-	t.Run("the cloud does not normalize the name: the other server is not used", func(t *testing.T) {
-		h := lose(t, false)
-		h.cloud.Normalize(false)
-		h.cloud.AddServers(serverWith(unlabelled, withID("x")))
-		h.later(settleTime)
-		h.mustReconcile()
-		equal(t, "vmId", "", h.vm().Status.VMID)
-		h.wantCondition(pcapi.ReadyCondition, "False Ambiguous", "VM x")
-		h.remove()
-		h.later(settleTime)
-		h.mustReconcile()
-		h.wantServers("x")
-	})
-	t.Run("another VM has the name of the server: the server is that VM's", func(t *testing.T) {
-		h := lose(t, false, other("b", createdAfter(time.Hour), withClaim))
-		h.cloud.AddServers(serverWith(unlabelled, withID("x")))
-		h.later(settleTime)
-		h.mustReconcile()
-		equal(t, "vmId", "", h.vm().Status.VMID)
-		h.wantCondition(pcapi.NameCheckedCondition, "False Taken", "another VM object")
-	})
-}
-
-func TestAnswerWithAnotherNameIsUsedAlthoughReadsLag(t *testing.T) {
-	for name, caps := range map[string]cloud.Capabilities{"names": uniqueNamesOnly, "no proofs": withoutProofs} {
-		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, caps, vmWith())
-			h.cloud.AddServers(serverWith(unlabelled, withID("x"), withName("tenant-web")))
-			h.cloud.Hide("x") // the answer comes, and reads lag behind it
-			h.cloud.Fail(cloudfake.GetServer, &cloud.Error{Kind: cloud.NotFound, Op: "get server x"}, false)
-			h.cloud.AnswerCreateWith("x")
-			h.mustReconcile()
-			h.wantCalls("check web", "create web", "get x")
-			h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown")
-			h.later(time.Second)
-			h.mustReconcile()
-			equal(t, "vmId while reads lag", "", h.vm().Status.VMID)
-			h.cloud.Show("x")
-			h.later(time.Second)
-			h.mustReconcile()
-			equal(t, "vmId", "x", h.vm().Status.VMID)
-			equal(t, "name in the cloud", "tenant-web", h.vm().Status.NameInCloud)
-			h.mustReconcile()
-			h.wantCondition(pcapi.ReadyCondition, "True Running")
-			h.remove()
-			h.mustReconcile()
-			h.wantServers()
-			h.wantGone()
-		})
-	}
-}
-
-func TestServerOfAnotherNameIsNotDeletedWithoutLabels(t *testing.T) {
-	h := harnessWithServer(t, uniqueNamesOnly, onRecord(func(vm *pcapi.VM) { vm.Status.NameInCloud = "web" }, deleted), serverWith(unlabelled, withName("db")))
-	h.mustReconcile()
-	h.wantServers("s1")
-	h.wantCondition(pcapi.DeletingCondition, "True Blocked", `"db"`, "Orphan")
-	h.edit(orphaning)
-	h.mustReconcile()
-	h.wantGone()
-	h.wantServers("s1")
-}
-
-func TestAnswerWithServerThatExistedBeforeIsNotUsed(t *testing.T) {
-	for name, tc := range map[string]struct {
-		caps cloud.Capabilities
-		with []func(*cloud.Server)
-	}{
-		"without labels":             {caps: withoutProofs, with: []func(*cloud.Server){unlabelled}},
-		"labels of another object":   {caps: everything, with: []func(*cloud.Server){func(s *cloud.Server) { s.Labels = map[string]string{"samplecontroller.k8s.io/uid": "other"} }}},
-		"names that prove ownership": {caps: uniqueNamesOnly, with: []func(*cloud.Server){unlabelled}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, tc.caps, vmWith())
-			h.cloud.AddServers(serverWith(append(tc.with, withID("x"), withName("WEB"))...))
-			h.poll()
-			h.advance(time.Second)
-			h.cloud.AnswerCreateWith("x")
-			h.mustReconcile()
-			equal(t, "vmId", "", h.vm().Status.VMID)
-			h.wantCondition(pcapi.ReadyCondition, "False Ambiguous", "VM x")
-		})
-	}
-}
-
 func TestOrphanedVMWithOpenCreateReleasesItsServer(t *testing.T) {
 	h := harnessWithLostAnswer(t, withoutKeys, true)
 	h.cloud.Hide("s1")
@@ -451,101 +303,6 @@ func TestOutcomeUnknownStaysWhileCloudIsUnavailable(t *testing.T) {
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable")
 	h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown", "may have been created")
-}
-
-func TestImportPolicy(t *testing.T) {
-	own := func(labels map[string]string) func(*cloud.Server) { return func(s *cloud.Server) { s.Labels = labels } }
-	foreignLabels := map[string]string{
-		"samplecontroller.k8s.io/uid": "uid-b", "samplecontroller.k8s.io/cluster": "cluster",
-		"samplecontroller.k8s.io/namespace": "ns", "samplecontroller.k8s.io/name": "b",
-	}
-	tests := []struct {
-		name   string
-		spec   pcapi.CloudSpec
-		labels map[string]string
-		other  bool
-		want   string
-	}{
-		{name: "None: refused", spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyNone}, want: "False Rejected"},
-		{name: "no policy: refused", want: "False Rejected"},
-		{name: "Listed for this namespace: imported", spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyListed, Importable: []pcapi.ImportableVM{{VMID: "s1", Namespace: "ns"}}}, want: "True Running"},
-		{name: "Listed for another namespace: refused", spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyListed, Importable: []pcapi.ImportableVM{{VMID: "s1", Namespace: "db"}}}, want: "False Rejected"},
-		{name: "Any: imported", spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}, want: "True Running"},
-		{name: "Any, server of an object that exists: refused", spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}, labels: foreignLabels, other: true, want: "False Rejected"},
-		{name: "Any, server of an object that is gone: imported", spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}, labels: foreignLabels, want: "True Running"},
-		{name: "None, server with the labels of this object: imported", labels: ownLabels, want: "True Running"},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			objects := []*pcapi.VM{vmWith(importing)}
-			if tc.other {
-				objects = append(objects, other("b"))
-			}
-			h := newHarness(t, everything, objects[0])
-			for _, o := range objects[1:] {
-				if err := h.client.Create(t.Context(), o); err != nil {
-					t.Fatal(err)
-				}
-			}
-			h.editCloud(func(c *pcapi.Cloud) { c.Spec = tc.spec })
-			h.cloud.AddServers(serverWith(own(tc.labels)))
-			h.later(time.Second)
-			h.mustReconcile()
-			h.later(time.Second)
-			h.mustReconcile()
-			h.wantCondition(pcapi.ReadyCondition, tc.want)
-			if tc.want == "False Rejected" {
-				equal(t, "vmId", "", h.vm().Status.VMID)
-				h.remove()
-				h.mustReconcile()
-				h.wantServers("s1")
-			}
-		})
-	}
-}
-
-func TestDeniedNamespaceCannotTakeName(t *testing.T) {
-	squatter := other("b", createdAfter(-time.Hour), func(vm *pcapi.VM) { vm.Namespace = "denied" }, withClaim, func(vm *pcapi.VM) { vm.Status = pcapi.VMStatus{} })
-	h := newHarness(t, uniqueNamesOnly, vmWith(), squatter,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "denied"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"allowed": "yes"}}})
-	h.editCloud(func(c *pcapi.Cloud) {
-		c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"allowed": "yes"}}
-	})
-	h.mustReconcile()
-	h.wantCondition(pcapi.ReadyCondition, "True Running")
-}
-
-func TestTenantMessagesHoldNoPlatformDetails(t *testing.T) {
-	const secret = "cloud.internal.example.com:8443 uses Secret platform-credentials"
-	details := map[cloud.Kind]string{}
-	for _, kind := range []cloud.Kind{
-		cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable, cloud.Throttled, cloud.Taken, cloud.NotFound, cloud.NotFoundUnproven,
-		cloud.Quota, cloud.KeyReused,
-	} {
-		details[kind] = secret
-	}
-	for _, kind := range []cloud.Kind{ // these quote the reason
-		cloud.Rejected, cloud.Prohibited, cloud.Conflict, cloud.Busy, cloud.Failed, cloud.NeedsStop,
-	} {
-		details[kind] = "see https://cloud.internal.example.com:8443/errors"
-	}
-	for kind, detail := range details {
-		for _, verb := range []cloudfake.Verb{cloudfake.CheckName, cloudfake.CreateServer} {
-			t.Run(string(kind)+" "+string(verb), func(t *testing.T) {
-				h := newHarness(t, everything, vmWith())
-				h.cloud.FailAlways(verb, &cloud.Error{Kind: kind, Op: "call", Detail: detail}, false)
-				for range 2 { // the second may remember the refusal
-					h.mustReconcile()
-					h.later(time.Second)
-				}
-				for _, c := range h.vm().Status.Conditions {
-					if strings.Contains(c.Message, "example.com") || strings.Contains(c.Message, "platform-credentials") {
-						t.Errorf("%s has the message %q", c.Type, c.Message)
-					}
-				}
-			})
-		}
-	}
 }
 
 // A GET has shown that a new server is being deleted. Then a gateway answers the next one with 404, while listings lag

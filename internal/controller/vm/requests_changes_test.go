@@ -1,0 +1,176 @@
+package vm
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+func TestRequestsOfChanges(t *testing.T) {
+	stopped, asleep := inState(cloud.StateStopped), inState(cloud.StateSuspended)
+	server := func(change ...func(*cloud.Server)) *cloud.Server { return new(serverWith(change...)) }
+	small := func(s *cloud.Server) { s.CPU, s.MemoryMiB, s.Flavor = 1, 1<<10, "small" }
+	tagged := withTags("env", "prod", "new", "yes")
+	hadTags := func(s *cloud.Server) {
+		s.Labels = maps.Clone(s.Labels)
+		inventory.WithTags(s.Labels, map[string]string{"env": "dev", "team": "a"})
+	}
+	hard := mode(pcapi.PowerOffModeHard)
+	soft := mode(pcapi.PowerOffModeSoft)
+	bigger := func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(4), pcapi.GiB(8) }
+	oneGiB := withMemory(1)
+	hadClass := func(vm *pcapi.VM) { vm.Status.Class = classWith("c1", 2, 4); vm.Status.Class.Flavor = "small" }
+	needsStop := func(h *harness) { h.cloud.SetNeedsStop(true) }
+	keepsSize := func(h *harness) { h.cloud.SetKeepsSize(true) }
+	ignores := func(h *harness) { h.cloud.Ignore(cloudfake.UpdateServer) }
+	operates := func(h *harness) { h.cloud.SetOperating(true) }
+	guests := func(do cloudfake.Guests) func(*harness) { return func(h *harness) { h.cloud.SetGuests(do) } }
+	fails := func(kind cloud.Kind) func(*harness) {
+		return func(h *harness) {
+			h.cloud.Fail(cloudfake.UpdateServer, &cloud.Error{Kind: kind, Op: `update server "s1"`, Detail: "refused"}, false)
+		}
+	}
+	both := func(first, second func(*harness)) func(*harness) {
+		return func(h *harness) { first(h); second(h) }
+	}
+	whole := []func(*pcapi.VM){bigger, tagged, twoDisks()}
+	has := []func(*cloud.Server){oneGiB, hadTags, hasDisks("data=1024")}
+	vm := func(change ...func(*pcapi.VM)) *pcapi.VM { return onRecord(change...) }
+	runRequests(t, "change", map[string]requestCase{
+		"nothing":                 {caps: allOf(), vm: vm(), server: server()},
+		"cpu":                     {caps: everything, vm: vm(fourCores), server: server()},
+		"memory":                  {caps: everything, vm: vm(memory("1536Mi")), server: server(oneGiB)},
+		"cpu and memory":          {caps: everything, vm: vm(bigger), server: server(oneGiB)},
+		"size that is not shown":  {caps: everything, vm: vm(bigger), server: server(withCores(0))},
+		"size without resize":     {caps: without(cloud.Resize), vm: vm(bigger), server: server(oneGiB)},
+		"class size":              {caps: everything, vm: vm(ofClass("plain")), server: server(oneGiB)},
+		"class without resize":    {caps: without(cloud.Resize), vm: vm(hasClass("plain", 4, 8)), server: server(oneGiB)},
+		"flavor":                  {caps: withFlavors, vm: vm(hadClass, ofClass("c2")), server: server(small)},
+		"flavor that is not set":  {caps: withFlavors, vm: vm(hadClass, ofClass("c2")), server: server(small), before: keepsSize},
+		"flavor that is gone":     {caps: withFlavors, vm: vm(hadClass, ofClass("c3")), server: server(small)},
+		"flavor of a stopped one": {caps: withFlavors, vm: vm(hadClass, ofClass("c2")), server: server(small, stopped)},
+		"flavor that needs a stop": {
+			caps: withFlavors, vm: vm(hadClass, ofClass("c2"), restartAllowed), server: server(small), before: needsStop,
+		},
+		"flavor of a suspended one": {caps: allOf(), vm: vm(hadClass, ofClass("c2"), suspended, restartAllowed), server: server(small, asleep)},
+
+		"size and on":                       {caps: withSuspend, vm: vm(bigger), server: server(oneGiB, stopped)},
+		"size and on from suspended":        {caps: withSuspend, vm: vm(bigger), server: server(oneGiB, asleep)},
+		"size and off hard":                 {caps: withSuspend, vm: vm(bigger, poweredOff, hard), server: server(oneGiB)},
+		"size and off by the guest":         {caps: withSuspend, vm: vm(bigger, poweredOff), server: server(oneGiB)},
+		"size and off without guests":       {caps: everything, vm: vm(bigger, poweredOff), server: server(oneGiB)},
+		"size and off from suspended":       {caps: withSuspend, vm: vm(bigger, poweredOff), server: server(oneGiB, asleep)},
+		"size and suspended":                {caps: withSuspend, vm: vm(bigger, suspended), server: server(oneGiB)},
+		"size and suspended from stopped":   {caps: withSuspend, vm: vm(bigger, suspended), server: server(oneGiB, stopped)},
+		"size of a suspended one":           {caps: withSuspend, vm: vm(bigger, suspended), server: server(oneGiB, asleep)},
+		"size of a suspended one allowed":   {caps: withSuspend, vm: vm(bigger, suspended, restartAllowed), server: server(oneGiB, asleep)},
+		"size of an unmanaged one":          {caps: withSuspend, vm: vm(bigger, unmanaged), server: server(oneGiB)},
+		"size of an unmanaged one stopped":  {caps: withSuspend, vm: vm(bigger, unmanaged), server: server(oneGiB, stopped)},
+		"size of an unmanaged one asleep":   {caps: withSuspend, vm: vm(bigger, unmanaged), server: server(oneGiB, asleep)},
+		"size and off without power":        {caps: without(cloud.Power, cloud.PowerAtCreate), vm: vm(bigger, poweredOff), server: server(oneGiB)},
+		"size and off without both":         {caps: without(cloud.Power, cloud.Resize), vm: vm(bigger, poweredOff), server: server(oneGiB)},
+		"size that needs a stop":            {caps: withSuspend, vm: vm(bigger), server: server(oneGiB), before: needsStop},
+		"size that needs an allowed stop":   {caps: everything, vm: vm(bigger, restartAllowed), server: server(oneGiB), before: needsStop},
+		"size that needs a guest's stop":    {caps: withSuspend, vm: vm(bigger, restartAllowed), server: server(oneGiB), before: needsStop},
+		"size that needs a stop and off":    {caps: withSuspend, vm: vm(bigger, poweredOff, hard), server: server(oneGiB), before: needsStop},
+		"size that needs a stop no power":   {caps: without(cloud.Power), vm: vm(bigger, restartAllowed), server: server(oneGiB), before: needsStop},
+		"size that needs a stop suspended":  {caps: withSuspend, vm: vm(bigger, suspended), server: server(oneGiB), before: needsStop},
+		"size that needs a stop unmanaged":  {caps: withSuspend, vm: vm(bigger, unmanaged, restartAllowed), server: server(oneGiB), before: needsStop},
+		"size that needs a stop operation":  {caps: operating, vm: vm(bigger, restartAllowed), server: server(oneGiB), before: both(needsStop, operates)},
+		"size that is refused when stopped": {caps: everything, vm: vm(bigger, restartAllowed), server: server(oneGiB), before: both(needsStop, both(fails(cloud.NeedsStop), func(h *harness) { h.cloud.Fail(cloudfake.UpdateServer, nil, false); fails(cloud.Quota)(h) }))},
+		"size that is refused":              {caps: everything, vm: vm(bigger), server: server(oneGiB), before: fails(cloud.Rejected)},
+		"size that is refused before on":    {caps: everything, vm: vm(bigger), server: server(oneGiB, stopped), before: fails(cloud.Quota)},
+		"size that is refused before suspended": {
+			caps: withSuspend, vm: vm(bigger, suspended), server: server(oneGiB), before: fails(cloud.NoHost),
+		},
+		"size that is not set":           {caps: everything, vm: vm(bigger), server: server(oneGiB), before: keepsSize},
+		"size that is not set before on": {caps: everything, vm: vm(bigger), server: server(oneGiB, stopped), before: keepsSize},
+		"size that is ignored":           {caps: everything, vm: vm(bigger), server: server(oneGiB), before: ignores},
+		"size by an operation":           {caps: operating, vm: vm(bigger), server: server(oneGiB), before: operates},
+		"size by an operation with no effect": {
+			caps: operating, vm: vm(bigger), server: server(oneGiB), before: both(operates, keepsSize),
+		},
+
+		"disks added":               {caps: everything, vm: vm(twoDisks()), server: server(hasDisks("logs=1024"))},
+		"disks grown":               {caps: everything, vm: vm(twoDisks()), server: server(hasDisks("data=1024 logs=1024"))},
+		"disks added and grown":     {caps: everything, vm: vm(twoDisks()), server: server(hasDisks("data=1024"))},
+		"disks larger than wanted":  {caps: everything, vm: vm(twoDisks()), server: server(hasDisks("data=4096 logs=1024"))},
+		"disks lost":                {caps: everything, vm: vm(twoDisks(), hadDisks(pcapi.VMDiskStatus{Name: "data", Size: "1Gi"}, pcapi.VMDiskStatus{Name: "logs", Size: "1Gi"})), server: server(hasDisks("data=1024"))},
+		"disks without disks":       {caps: without(cloud.WithDisks), vm: vm(twoDisks(), fourCores), server: server()},
+		"disks that need a stop":    {caps: everything, vm: vm(twoDisks(), restartAllowed), server: server(hasDisks("data=1024")), before: needsStop},
+		"disks refused":             {caps: everything, vm: vm(withDisks(pcapi.VMDisk{Name: "data", Size: "64Ti"})), server: server(hasDisks("data=1024"))},
+		"disks refused and off":     {caps: everything, vm: vm(withDisks(pcapi.VMDisk{Name: "data", Size: "64Ti"}), poweredOff, fourCores), server: server(hasDisks("data=1024"))},
+		"disks refused before on":   {caps: everything, vm: vm(withDisks(pcapi.VMDisk{Name: "data", Size: "64Ti"})), server: server(hasDisks("data=1024"), stopped)},
+		"disks of a suspended one":  {caps: withSuspend, vm: vm(twoDisks(), suspended), server: server(hasDisks("data=1024"), asleep)},
+		"disks and off":             {caps: everything, vm: vm(twoDisks(), poweredOff), server: server(hasDisks("data=1024"))},
+		"disks and size and off":    {caps: everything, vm: vm(twoDisks(), bigger, poweredOff, hard), server: server(hasDisks("data=1024"), oneGiB)},
+		"disks ignored":             {caps: everything, vm: vm(twoDisks()), server: server(hasDisks("data=1024")), before: ignores},
+		"disks without the resize":  {caps: without(cloud.Resize), vm: vm(twoDisks()), server: server(hasDisks("data=1024"))},
+		"disks and size not resize": {caps: without(cloud.Resize), vm: vm(twoDisks(), bigger), server: server(hasDisks("data=1024"), oneGiB)},
+
+		"tags added":              {caps: everything, vm: vm(tagged), server: server()},
+		"tags changed":            {caps: everything, vm: vm(tagged), server: server(hadTags)},
+		"tags removed":            {caps: everything, vm: vm(), server: server(hadTags)},
+		"tags of others stay":     {caps: everything, vm: vm(tagged), server: server(func(s *cloud.Server) { s.Labels = maps.Clone(s.Labels); s.Labels["other"] = "x" })},
+		"tags without labels":     {caps: without(cloud.Labels), vm: vm(tagged, fourCores), server: server(unlabelled)},
+		"tags and size":           {caps: everything, vm: vm(tagged, fourCores), server: server(hadTags)},
+		"tags refused":            {caps: everything, vm: vm(tagged), server: server(hadTags), before: fails(cloud.Rejected)},
+		"tags refused and size":   {caps: everything, vm: vm(tagged, fourCores), server: server(hadTags), before: fails(cloud.Rejected)},
+		"tags busy and size":      {caps: everything, vm: vm(tagged, fourCores), server: server(hadTags), before: fails(cloud.Busy)},
+		"tags ignored":            {caps: everything, vm: vm(tagged), server: server(hadTags), before: ignores},
+		"tags of a suspended one": {caps: withSuspend, vm: vm(tagged, suspended), server: server(hadTags, asleep)},
+		"tags by an operation":    {caps: operating, vm: vm(tagged, fourCores), server: server(hadTags), before: operates},
+
+		"on":                               {caps: withSuspend, vm: vm(), server: server(stopped)},
+		"on from suspended":                {caps: withSuspend, vm: vm(), server: server(asleep)},
+		"on without power":                 {caps: without(cloud.Power), vm: vm(), server: server(stopped)},
+		"on ignored":                       {caps: everything, vm: vm(), server: server(stopped), before: ignores},
+		"on without a host":                {caps: everything, vm: vm(), server: server(stopped), before: fails(cloud.NoHost)},
+		"off by the guest":                 {caps: withSuspend, vm: vm(poweredOff), server: server()},
+		"off by a guest that goes on":      {caps: withSuspend, vm: vm(poweredOff), server: server(), before: guests(cloudfake.GuestsIgnore), pause: 2 * time.Minute},
+		"off by a guest that cannot":       {caps: withSuspend, vm: vm(poweredOff), server: server(), before: guests(cloudfake.GuestsUnavailable)},
+		"off soft by a guest that goes on": {caps: withSuspend, vm: vm(poweredOff, soft), server: server(), before: guests(cloudfake.GuestsIgnore)},
+		"off soft by a guest that cannot":  {caps: withSuspend, vm: vm(poweredOff, soft), server: server(), before: guests(cloudfake.GuestsUnavailable)},
+		"off soft without guests":          {caps: everything, vm: vm(poweredOff, soft), server: server()},
+		"off hard":                         {caps: withSuspend, vm: vm(poweredOff, hard), server: server()},
+		"off hard from suspended":          {caps: withSuspend, vm: vm(poweredOff, hard), server: server(asleep)},
+		"off without guests":               {caps: everything, vm: vm(poweredOff), server: server()},
+		"off without power":                {caps: without(cloud.Power), vm: vm(poweredOff), server: server()},
+		"off by an operation":              {caps: operating, vm: vm(poweredOff), server: server(), before: operates},
+		"off ignored":                      {caps: everything, vm: vm(poweredOff), server: server(), before: ignores},
+		"suspended":                        {caps: withSuspend, vm: vm(suspended), server: server()},
+		"suspended from stopped":           {caps: withSuspend, vm: vm(suspended), server: server(stopped)},
+		"suspended without suspend":        {caps: withGuests, vm: vm(suspended), server: server()},
+		"suspended ignored":                {caps: withSuspend, vm: vm(suspended), server: server(), before: ignores},
+		"unmanaged stopped":                {caps: withSuspend, vm: vm(unmanaged), server: server(stopped)},
+		"restart":                          {caps: withSuspend, vm: vm(createdBefore, restartAt(startTime.Add(time.Hour))), server: server()},
+		"restart and size":                 {caps: everything, vm: vm(createdBefore, restartAt(startTime.Add(time.Hour)), bigger), server: server(oneGiB)},
+		"restart and size without resize":  {caps: without(cloud.Resize), vm: vm(createdBefore, restartAt(startTime.Add(time.Hour)), bigger), server: server(oneGiB)},
+
+		"all and on":                 {caps: withSuspend, vm: vm(whole...), server: server(append(has, stopped)...)},
+		"all and on from suspended":  {caps: withSuspend, vm: vm(whole...), server: server(append(has, asleep)...)},
+		"all and off by the guest":   {caps: withSuspend, vm: vm(append(whole, poweredOff)...), server: server(has...)},
+		"all and off hard":           {caps: withSuspend, vm: vm(append(whole, poweredOff, hard)...), server: server(has...)},
+		"all and suspended":          {caps: withSuspend, vm: vm(append(whole, suspended)...), server: server(has...)},
+		"all by operations":          {caps: operating, vm: vm(append(whole, poweredOff)...), server: server(has...), before: operates},
+		"all with an allowed stop":   {caps: withSuspend, vm: vm(append(whole, restartAllowed)...), server: server(has...), before: needsStop},
+		"all with an approval":       {caps: withSuspend, vm: vm(append(whole, poweredOff, needsApproval)...), server: server(has...)},
+		"all only observed":          {caps: withSuspend, vm: vm(append(whole, poweredOff, observing)...), server: server(has...)},
+		"all of another owner":       {caps: withSuspend, vm: vm(whole...), server: server(append(has, func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "another" })...)},
+		"all and deleted and kept":   {caps: withSuspend, vm: vm(append(whole, orphaning, deleted)...), server: server(has...)},
+		"labels removed and no tags": {caps: withSuspend, vm: vm(orphaning, deleted), server: server()},
+		"all and deleted":            {caps: withSuspend, vm: vm(append(whole, deleted)...), server: server(has...)},
+		"all and a lost answer": {
+			caps: withSuspend, vm: vm(append(whole, hard, poweredOff)...), server: server(has...),
+			before: func(h *harness) {
+				h.cloud.Fail(cloudfake.UpdateServer, errReset, true)
+				h.cloud.Fail(cloudfake.UpdateServer, errReset, false)
+			},
+		},
+	})
+}
