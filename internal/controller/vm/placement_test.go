@@ -13,8 +13,8 @@ import (
 
 var placing = cloud.NewCapabilities(append(withoutKeys, cloud.Zones, cloud.WithAntiAffinity)...)
 
-func apart(group string, policy pcapi.AntiAffinityPolicy) func(*pcapi.VM) {
-	return func(vm *pcapi.VM) { vm.Spec.AntiAffinity = &pcapi.VMAntiAffinity{Group: group, Policy: policy} }
+func apart(policy pcapi.AntiAffinityPolicy) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.AntiAffinity = &pcapi.VMAntiAffinity{Group: "db", Policy: policy} }
 }
 
 // peer returns another VM with a server of the Cloud on a host.
@@ -31,12 +31,12 @@ func peer(namespace, name, cloudName, host string, change ...func(*pcapi.VM)) *p
 }
 
 func TestMessageOfNoHostNamesTheVMsOfTheGroupOnly(t *testing.T) {
-	required := apart("db", pcapi.AntiAffinityRequired)
+	required := apart(pcapi.AntiAffinityRequired)
 	h := newHarness(t, placing,
 		vmWith(required, func(vm *pcapi.VM) { vm.Spec.Zone = "z" }),
 		peer("ns", "db-2", "default", "h2", required), peer("ns", "db-1", "default", "h1", required), peer("ns", "hidden", "default", "", required),
 		peer("other", "db-3", "default", "h3", required), peer("ns", "elsewhere", "second", "h4", required),
-		peer("ns", "preferred", "default", "h5", apart("db", pcapi.AntiAffinityPreferred)), peer("ns", "plain", "default", "h6"),
+		peer("ns", "preferred", "default", "h5", apart(pcapi.AntiAffinityPreferred)), peer("ns", "plain", "default", "h6"),
 		peer("ns", "unmade", "default", "h7", required, func(vm *pcapi.VM) { vm.Status.VMID = "" }),
 	)
 	noHost := &cloud.Error{Kind: cloud.NoHost, Op: `create server "a"`, Detail: "no host is left"}
@@ -53,7 +53,7 @@ func TestMessageOfNoHostNamesTheVMsOfTheGroupOnly(t *testing.T) {
 }
 
 func TestStartForWhichThereIsNoHostIsUnschedulable(t *testing.T) {
-	required := apart("db", pcapi.AntiAffinityRequired)
+	required := apart(pcapi.AntiAffinityRequired)
 	h := newHarness(t, placing, onRecord(required),
 		peer("ns", "db-1", "default", "h1", required), peer("ns", "db-2", "default", "h2", required, func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateStopped }),
 		peer("ns", "db-3", "default", "h3", required, func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateSuspended }))

@@ -221,7 +221,7 @@ func allOf(missing ...cloud.Capability) cloud.Capabilities {
 // complete has each field of the spec that a create depends on.
 func complete(change ...func(*pcapi.VM)) *pcapi.VM {
 	return vmWith(append(mods(
-		twoDisks(), withTags("env", "prod", "team", "a"), apart("db", pcapi.AntiAffinityRequired), on("a", "10.0.0.5"), on("b"), poweredOff, mode(pcapi.PowerOffModeSoft), heartbeatProbed,
+		twoDisks(), withTags("env", "prod", "team", "a"), apart(pcapi.AntiAffinityRequired), on("a", "10.0.0.5"), on("b"), poweredOff, mode(pcapi.PowerOffModeSoft), heartbeatProbed,
 		func(vm *pcapi.VM) {
 			vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder, vm.Spec.Zone = pcapi.GiB(4), "debian", "team/a", "z1"
 			vm.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{
@@ -263,8 +263,8 @@ func TestRequestsOfCreates(t *testing.T) {
 		"disks":                                  {caps: everything, vm: vmWith(twoDisks())},
 		"tags":                                   {caps: everything, vm: vmWith(withTags("env", "prod", "team", "a"))},
 		"zone":                                   {caps: allOf(), vm: vmWith(func(vm *pcapi.VM) { vm.Spec.Zone = "z1" })},
-		"anti-affinity required":                 {caps: allOf(), vm: vmWith(apart("db", pcapi.AntiAffinityRequired))},
-		"anti-affinity preferred":                {caps: allOf(), vm: vmWith(apart("db", pcapi.AntiAffinityPreferred))},
+		"anti-affinity required":                 {caps: allOf(), vm: vmWith(apart(pcapi.AntiAffinityRequired))},
+		"anti-affinity preferred":                {caps: allOf(), vm: vmWith(apart(pcapi.AntiAffinityPreferred))},
 		"user data":                              {caps: everything, vm: vmWith(withUserData)},
 		"ssh keys":                               {caps: everything, vm: vmWith(withKey)},
 		"off":                                    {caps: withGuests, vm: vmWith(poweredOff)},
@@ -322,8 +322,8 @@ func TestRequestsHaveEachField(t *testing.T) {
 		}
 	}
 	of := reflect.TypeFor[cloud.CreateServer]()
-	for i := range of.NumField() {
-		if name := of.Field(i).Name; !seen[name] {
+	for field := range of.Fields() {
+		if name := field.Name; !seen[name] {
 			t.Errorf("no case has the field %s of a create", name)
 		}
 	}

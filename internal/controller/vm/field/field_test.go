@@ -122,8 +122,8 @@ func TestEachFieldOfTheSpec(t *testing.T) {
 	if of.NumField() != known {
 		t.Errorf("the spec of a VM has %d fields, the examples and the life cycle %d", of.NumField(), known)
 	}
-	for i := range of.NumField() {
-		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+	for field := range of.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		ex, ok := examples[name]
 		if !ok {
 			if !slices.Contains(ofTheLifeCycle, name) {

@@ -17,11 +17,11 @@ var network = field{
 	Create: func(_ *pcapi.VM, in Context, req *cloud.CreateServer) { attach(req, in.Interfaces) },
 	DescribeCreate: func(vm *pcapi.VM, _ cloud.CreateServer) (parts []string) {
 		for _, i := range controller.InterfacesOf(vm) {
-			text := "network " + approval.Quoted(i.NetworkRef.Name)
+			text := []string{"network", approval.Quoted(i.NetworkRef.Name)}
 			for _, address := range i.Addresses {
-				text += " address " + string(address)
+				text = append(text, "address", string(address))
 			}
-			parts = append(parts, text)
+			parts = append(parts, strings.Join(text, " "))
 		}
 		return parts
 	},
