@@ -17,6 +17,10 @@ import (
 
 const snapshot = "2026-01-02T03:04:05.000000006Z"
 
+// age is how long the brake of a Cloud is on. It is shown in minutes, and is half a minute
+// from the next, so that a slow test shows the same.
+const age = 30*time.Minute + 30*time.Second
+
 // cloud returns a Cloud whose brake is that of a snapshot, empty for none.
 func cloud(name, brakedAt string) *pcapi.Cloud {
 	c := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -27,7 +31,7 @@ func cloud(name, brakedAt string) *pcapi.Cloud {
 	c.Status.BrakedSnapshot = brakedAt
 	c.Status.Conditions = []metav1.Condition{{
 		Type: pcapi.BrakedCondition, Status: metav1.ConditionTrue, Reason: pcapi.ServersVanishedReason,
-		LastTransitionTime: metav1.NewTime(time.Now().Add(-5 * time.Minute).Truncate(time.Second)),
+		LastTransitionTime: metav1.NewTime(time.Now().Add(-age).Truncate(time.Second)),
 		Message:            "snapshot " + brakedAt + " lacks 7 servers that VMs of this cluster record, v01 among them; nothing is created or deleted on this cloud until you have looked and run: kubectl annotate …",
 	}}
 	return c
