@@ -88,6 +88,7 @@ var normalized = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "<time>"},
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "<uid>"},
 	{regexp.MustCompile(`(127\.0\.0\.1|localhost):\d+`), "<address>"},
+	{regexp.MustCompile(`(?m)^\d+s: left:`), "<elapsed>: left:"},
 }
 
 // Golden compares results with testdata/NAME.golden; go test -update writes it. Times,
