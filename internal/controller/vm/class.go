@@ -26,7 +26,7 @@ const classIndex = "class"
 
 const stepTakeClass = "TakeClass"
 
-// explainFlavor has the error of a flavor that does not exist say which class names it.
+// explainFlavor adds the class to the error of a flavor that does not exist.
 func explainFlavor(vm *pcapi.VM, err error) error {
 	unknown, ok := errors.AsType[*cloud.Error](err)
 	if !ok || unknown.Code != cloud.CodeFlavorUnknown {

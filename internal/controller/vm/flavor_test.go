@@ -9,7 +9,7 @@ import (
 
 var withFlavors = cloud.NewCapabilities(append(everything, cloud.Flavors)...)
 
-// mapsTo has a class name a flavor.
+// mapsTo returns a change by which a class names a flavor.
 func mapsTo(flavor string) func(*pcapi.VMClass) {
 	return func(c *pcapi.VMClass) { c.Spec.OpenStack = &pcapi.VMClassOpenStack{Flavor: flavor} }
 }

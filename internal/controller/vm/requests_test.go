@@ -313,28 +313,28 @@ func runRequests(t *testing.T, group string, tests map[string]requestCase) {
 
 // TestRequestsHaveEachField fails if a field of a create is in no request of the cases.
 func TestRequestsHaveEachField(t *testing.T) {
-	seen := map[string]bool{}
+	found := map[string]bool{}
 	for _, vm := range []*pcapi.VM{complete(), complete(hasClass("c1", 2, 4), func(vm *pcapi.VM) { vm.Status.Class.Flavor = "small" })} {
 		for _, attachments := range [][]cloud.Attachment{{{NetworkID: "a"}}, {{NetworkID: "a", Addresses: []string{"10.0.0.5"}}, {NetworkID: "b"}}} {
-			fields(seen, pureKind.request(vm, obsWith(allOf(), func(obs *observation) {
+			fields(found, pureKind.request(vm, obsWith(allOf(), func(obs *observation) {
 				obs.First, obs.userData, obs.interfaces = true, cloud.UserData(bootData), attachments
 			})))
 		}
 	}
 	of := reflect.TypeFor[cloud.CreateServer]()
 	for field := range of.Fields() {
-		if name := field.Name; !seen[name] {
+		if name := field.Name; !found[name] {
 			t.Errorf("no case has the field %s of a create", name)
 		}
 	}
 }
 
 // fields adds the names of the fields of a create that are not zero.
-func fields(seen map[string]bool, req cloud.CreateServer) {
+func fields(names map[string]bool, req cloud.CreateServer) {
 	v := reflect.ValueOf(req)
 	for i := range v.NumField() {
 		if !v.Field(i).IsZero() {
-			seen[v.Type().Field(i).Name] = true
+			names[v.Type().Field(i).Name] = true
 		}
 	}
 }

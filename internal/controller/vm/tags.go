@@ -18,8 +18,8 @@ func tagDrift(vm *pcapi.VM, obs *observation) error {
 	return nil
 }
 
-// withoutTags has the rest of the spec carried out after a change of tags had this outcome. The
-// tags are sent again when it is time for that.
+// withoutTags returns the outcome after which the other changes are made without the tags, whose change had the given
+// outcome. The tags are sent again later.
 func (k *kind) withoutTags(vm *pcapi.VM, obs *observation, outcome error) error {
 	wait, waits := errors.AsType[*reconciler.WaitError](outcome)
 	stall, stalls := errors.AsType[*reconciler.StalledError](outcome)
