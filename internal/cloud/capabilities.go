@@ -72,12 +72,13 @@ const (
 	ExclusiveNames Capability = "exclusiveNames"
 )
 
-// Capabilities is a sorted set of capabilities.
+// Capabilities is a sorted set of capabilities. It is nil while nobody knows what the cloud can do, and empty, not nil,
+// for a cloud that can do none of it.
 type Capabilities []Capability
 
-// NewCapabilities returns the set of the given names, sorted, each once.
+// NewCapabilities returns the set of the given names, sorted, each once. It is never nil.
 func NewCapabilities(names ...Capability) Capabilities {
-	set := slices.Clone(names)
+	set := append(Capabilities{}, names...)
 	slices.Sort(set)
 	return slices.Compact(set)
 }

@@ -27,6 +27,13 @@ func TestAttaches(t *testing.T) {
 	}
 }
 
+func TestACloudWithoutCapabilitiesIsNotOneOfUnknownCapabilities(t *testing.T) {
+	t.Parallel()
+	if cloud.NewCapabilities() == nil {
+		t.Error("no capabilities are nil, which says that they are unknown")
+	}
+}
+
 func TestCreateGuaranteeStatesWhatALostAnswerLeadsTo(t *testing.T) {
 	t.Parallel()
 	const (

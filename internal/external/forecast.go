@@ -152,9 +152,12 @@ func (l *Lifecycle[T, R, S]) ObserveCloud(ctx context.Context, obj T, obs S, ass
 	return nil, nil
 }
 
-// viewOf returns what a Cloud reports.
+// viewOf returns what a Cloud reports. Its capabilities are known once it was listed.
 func viewOf(c *pcapi.Cloud) inventory.View {
 	view := inventory.View{Braked: c.Status.BrakedSnapshot != ""}
+	if c.Status.Servers != nil {
+		view.Capabilities = cloud.NewCapabilities()
+	}
 	for _, capability := range c.Status.Capabilities {
 		view.Capabilities = append(view.Capabilities, cloud.Capability(capability))
 	}

@@ -67,6 +67,7 @@ func lacking(missing ...cloud.Capability) func(*pcapi.Cloud) {
 }
 
 func noCloud(c *pcapi.Cloud)    { c.Name = "" }
+func wasListed(c *pcapi.Cloud)  { c.Status.Servers = &pcapi.CloudServers{} }
 func braked(c *pcapi.Cloud)     { c.Status.BrakedSnapshot = "snapshot" }
 func anyImports(c *pcapi.Cloud) { c.Spec.Imports = pcapi.ImportPolicyAny }
 func elsewhere(c *pcapi.Cloud) {
@@ -142,6 +143,7 @@ func TestForecastOfAChange(t *testing.T) {
 		"a size, it stays suspended":        {running(fourCores, suspended, shows(pcapi.VMStateSuspended)), nil, nil, "stalled: NeedsRestart, again in 10m0s"},
 		"a size, it is resumed for it":      {running(fourCores, suspended, restartAllowed, shows(pcapi.VMStateSuspended)), nil, []string{"{Resume web s1 [] }", "{Update web s1 [cpu 2 to 4] Restart}", "{Suspend web s1 [] }"}, "in sync"},
 		"a size, the cloud cannot":          {running(fourCores), world{lacking(cloud.Resize)}, nil, "stalled: Unsupported, again in 10m0s"},
+		"tags, the cloud has no capability": {running(withTags("env", "prod")), world{lacking(Assumed...), wasListed}, nil, "stalled: Unsupported, again in 10m0s"},
 		"memory":                            {running(func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(4) }), nil, []string{"{Update web s1 [memory 2Gi to 4Gi] Wait}"}, "in sync"},
 		"a class":                           {running(ofClass("large")), nil, []string{"{Update web s1 [cpu 2 to 8 memory 2Gi to 4Gi] Wait}"}, "in sync"},
 		"off, the guest is asked":           {running(poweredOff), nil, []string{"{PowerOff web s1 [] }"}, "in sync"},

@@ -156,6 +156,12 @@ func TestCloudWithoutLabelsHasNoTags(t *testing.T) {
 		h.mustReconcile()
 		h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "this cloud cannot set tags")
 	})
+	t.Run("a VM that exists on a cloud without any capability: its tags are reported", func(t *testing.T) {
+		h := harnessWithServer(t, cloud.NewCapabilities(), onRecord(withTags("env", "prod")), serverWith())
+		h.mustReconcile()
+		h.wantCalls("status s1")
+		h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "this cloud cannot set tags")
+	})
 }
 
 func TestLostAnswerToTagsIsSettledByTheNextListing(t *testing.T) {

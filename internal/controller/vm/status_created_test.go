@@ -47,6 +47,7 @@ func TestReportCreatedStatesGuarantee(t *testing.T) {
 		{name: "unique names that others use too: a person decides", caps: cloud.NewCapabilities(cloud.UniqueNames), message: "a person decides who owns it"},
 		{name: "labels alone: two VMs for a while", caps: cloud.NewCapabilities(cloud.Labels), message: "two VMs may exist for a while"},
 		{name: "none of them: only a person can attribute the VM", caps: cloud.NewCapabilities(cloud.Power), message: "only a person can attribute"},
+		{name: "no capability at all: only a person can attribute the VM", caps: cloud.NewCapabilities(), message: "only a person can attribute"},
 		{name: "capabilities unknown: no statement", caps: nil},
 	}
 	for _, tc := range tests {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -53,6 +54,27 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
+// What the status shows of a server is removed when the server is gone, and is enough to forecast changes of the server.
+func TestStatusOfAServer(t *testing.T) {
+	server := cloud.Server{
+		State: cloud.StateActive, CPU: 2, MemoryMiB: 2 << 10, Zone: "z1", Host: "h1", Image: cloud.Image{ID: "i-1", Name: "debian"},
+		Interfaces: "fa:16:3e:00:00:01,10.0.0.5", Disks: "data=1024",
+	}
+	vm := &pcapi.VM{}
+	Report(vm, server, cloud.NewCapabilities(cloud.WithDisks))
+	memory := resource.MustParse("2Gi")
+	equal(t, "status", pcapi.VMStatus{
+		Hardware: &pcapi.VMHardwareStatus{CPU: 2, Memory: &memory}, Zone: "z1", Host: "h1", Image: &pcapi.VMImageStatus{ID: "i-1", Name: "debian"},
+		Network: &pcapi.VMNetworkStatus{PrimaryIP4: "10.0.0.5", Interfaces: []pcapi.VMInterfaceStatus{{MACAddress: "fa:16:3e:00:00:01", Addresses: []string{"10.0.0.5"}}}},
+		Disks:   []pcapi.VMDiskStatus{{Name: "data", Size: "1Gi"}},
+	}, vm.Status)
+	var shown cloud.Server
+	Shown(vm, &shown)
+	equal(t, "the server that the status shows", cloud.Server{CPU: 2, MemoryMiB: 2 << 10, Zone: "z1", Disks: "data=1024"}, shown)
+	Hide(vm)
+	equal(t, "status without a server", pcapi.VMStatus{Disks: []pcapi.VMDiskStatus{{Name: "data"}}}, vm.Status)
+}
+
 // vmWith returns a VM with changes.
 func vmWith(change ...func(*pcapi.VM)) *pcapi.VM {
 	vm := &pcapi.VM{
@@ -78,16 +100,18 @@ type example struct {
 	lacked string
 	// created reports whether a create sends the field, and a plan shows it.
 	created bool
+	// changes are those of a server without the field, which a plan shows, too; empty if a server keeps what it has.
+	changes string
 }
 
 // examples has each field of the spec that is not of the life cycle.
 var examples = map[string]example{
-	"cpu":    {set: func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(3) }, lacked: "cpu", created: true},
-	"memory": {set: func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(3) }, lacked: "memory", created: true},
+	"cpu":    {set: func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(3) }, lacked: "cpu", created: true, changes: `cpu=3`},
+	"memory": {set: func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(3) }, lacked: "memory", created: true, changes: `memory=3072Mi`},
 	"className": {set: func(vm *pcapi.VM) {
 		vm.Spec.ClassName = "c1"
 		vm.Status.Class = &pcapi.VMClassStatus{Name: "c1", Hardware: pcapi.VMClassHardware{CPU: *pcapi.Cores(4), Memory: *pcapi.GiB(4)}}
-	}, lacked: "className", created: true},
+	}, lacked: "className", created: true, changes: `cpu=4 memory=4096Mi`},
 	"template": {set: func(vm *pcapi.VM) { vm.Spec.Template = "debian" }, lacked: "template", created: true},
 	"folder":   {set: func(vm *pcapi.VM) { vm.Spec.Folder = "team" }, lacked: "folder", created: true},
 	"zone":     {set: func(vm *pcapi.VM) { vm.Spec.Zone = "z1" }, lacked: "zone", created: true},
@@ -101,9 +125,9 @@ var examples = map[string]example{
 	"bootstrap": {set: func(vm *pcapi.VM) {
 		vm.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{publicKey}}}
 	}, lacked: "bootstrap", created: true},
-	"disks":        {set: func(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "1Gi"}} }, lacked: "disks", created: true},
-	"tags":         {set: func(vm *pcapi.VM) { vm.Spec.Tags = pcapi.VMTags{"env": "prod"} }, lacked: "tags", created: true},
-	"powerState":   {set: func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }, lacked: "powerState", created: true},
+	"disks":        {set: func(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "1Gi"}} }, lacked: "disks", created: true, changes: `disk data=1024Mi`},
+	"tags":         {set: func(vm *pcapi.VM) { vm.Spec.Tags = pcapi.VMTags{"env": "prod"} }, lacked: "tags", created: true, changes: `label "env"="prod" label "samplecontroller.k8s.io/tags"="env"`},
+	"powerState":   {set: func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }, lacked: "powerState", created: true, changes: `power=Off soft=false`},
 	"powerOffMode": {set: func(vm *pcapi.VM) { vm.Spec.PowerOffMode = pcapi.PowerOffModeSoft }, lacked: "powerOffMode"},
 	"readinessProbe": {set: func(vm *pcapi.VM) {
 		vm.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{GuestHeartbeat: &pcapi.VMGuestHeartbeatProbe{}}
@@ -150,7 +174,17 @@ func TestEachFieldOfTheSpec(t *testing.T) {
 			if described := !cmp.Equal(shown, shownBefore); described != ex.created {
 				t.Errorf("a plan of a create shows the field: %t, want %t", described, ex.created)
 			}
-			equal(t, "outcome on a cloud without capabilities", fmt.Sprint(Lacks(when(ex.lacked != "", ex.lacked)...)), fmt.Sprint(Unsupported(with, cloud.NewCapabilities())))
+			server := cloud.Server{State: cloud.StateActive, CPU: 1, MemoryMiB: 1 << 10}
+			update, none := Difference(with, server), cloud.NewCapabilities()
+			equal(t, "changes of a server", "["+ex.changes+"]", fmt.Sprint(update))
+			if shown := len(DescribeUpdate(server, update.Without(cloud.PowerPart))) > 0; shown != (len(update.Without(cloud.PowerPart)) > 0) {
+				t.Errorf("a plan of an update shows the field: %t, want %t", shown, !shown)
+			}
+			left := len(Possible(update, none)) == 0 && Drift(with, server, none) != nil
+			if refused := Unchangeable(with, update, none) != nil; len(update) > 0 && refused == left {
+				t.Errorf("a cloud that cannot make the changes: refused %t, left out and reported %t, want one of them", refused, left)
+			}
+			equal(t, "outcome on a cloud without capabilities", fmt.Sprint(Lacks(when(ex.lacked != "", ex.lacked)...)), fmt.Sprint(Unsupported(with, none)))
 		})
 	}
 }
