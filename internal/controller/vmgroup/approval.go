@@ -46,7 +46,7 @@ func (k *kind) Plan(g *pcapi.VmGroup, obs *observation) plan {
 	case obs.planned.unknown != nil:
 		p = reconciler.End[*pcapi.VmGroup, *observation](reconciler.Wait(unplannedDelay, reconciler.Reason(obs.planned.unknown), "%v", obs.planned.unknown))
 	case len(obs.planned.changes) > 0:
-		decision := approval.Decide(g, approval.Planned{Cloud: obs.template.Cloud, Changes: obs.planned.changes, Now: obs.planned.now, Once: true})
+		decision := approval.Decide(g, approval.Planned{Cloud: obs.template.cloudName(), Changes: obs.planned.changes, Now: obs.planned.now, Once: true})
 		if decision.Wait != nil {
 			p = reconciler.End[*pcapi.VmGroup, *observation](decision.Wait)
 			break

@@ -30,7 +30,7 @@ func TestMembersWaitForApprovalOfGroup(t *testing.T) {
 	powerOn := pcapi.PlannedChange{Action: pcapi.PlannedPowerOn, Name: "web", ID: "1"}
 	plan := func(phase pcapi.PlanPhase, changes ...pcapi.PlannedChange) func(*pcapi.VmGroup) {
 		return func(g *pcapi.VmGroup) {
-			g.Status.Plan = &pcapi.PlanStatus{Number: 1, Hash: "h", Phase: phase, Generation: g.Generation, Cloud: observed(nil).template.Cloud, Changes: changes}
+			g.Status.Plan = &pcapi.PlanStatus{Number: 1, Hash: "h", Phase: phase, Generation: g.Generation, Cloud: observed(nil).template.cloudName(), Changes: changes}
 		}
 	}
 	hashed := func(g *pcapi.VmGroup) { g.Annotations = map[string]string{pcapi.ApprovedPlanAnnotation: "h"} }

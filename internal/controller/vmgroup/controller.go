@@ -4,9 +4,9 @@
 //	controller.go  setup, and what the engine needs to know of the kind
 //	watch.go       which events enqueue a group
 //	observe.go     what a reconcile reads: the members, and what their Cloud can do
-//	member.go      names, templates and states of members
+//	member.go      names and states of members
+//	template.go    what members are created with, and what a change of it does to them
 //	disks.go       disks of members
-//	settings.go    fields of members that replace no server
 //	memory.go      what this process remembers: names that are taken, failures
 //	moves.go       which members are created, changed and deleted (pure)
 //	plan.go        the steps and the outcome (pure)

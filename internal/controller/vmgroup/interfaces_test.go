@@ -36,7 +36,7 @@ func TestChangesOfInterfaces(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, after := templateOf(groupOfSize(1, test.before), "default"), templateOf(groupOfSize(1, test.after), "default")
-			member := vm("member", func(vm *pcapi.VM) { vm.Spec.Network = before.network() })
+			member := vm("member", func(vm *pcapi.VM) { vm.Spec.Network = before.Network })
 			if revised := before.revision() != after.revision(); revised != test.replaced || after.sizeOnly(member) == test.replaced {
 				t.Errorf("revised: %t, in place: %t, want a replacement: %t", revised, after.sizeOnly(member), test.replaced)
 			}

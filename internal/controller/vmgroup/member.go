@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -19,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/names"
 )
 
@@ -122,93 +118,6 @@ func folderOf(g *pcapi.VmGroup) string { return names.Bounded(maxFolder, g.Names
 // labelOf is the value of GroupLabel on a group's members, and their anti-affinity group.
 func labelOf(g *pcapi.VmGroup) string {
 	return names.Bounded(validation.LabelValueMaxLength, g.Name)
-}
-
-// template is what members are created from.
-type template struct {
-	Class    string          `json:"class,omitempty"`
-	CPU      *pcapi.VMCores  `json:"cpu,omitempty"`
-	Memory   *pcapi.VMMemory `json:"memory,omitempty"`
-	Template string          `json:"template,omitempty"`
-	Network  string          `json:"network,omitempty"`
-	Cloud    string          `json:"cloud"`
-	// Bootstrap refers to its Secret: what the Secret holds is not part of the revision,
-	// and neither is the order of the SSH keys, which are sorted.
-	Bootstrap *pcapi.VMBootstrap `json:"bootstrap,omitempty"`
-	Disks     []pcapi.VMDisk     `json:"disks,omitempty"`
-	Zone      string             `json:"zone,omitempty"`
-	// AntiAffinity is that of the members, whose group has the name of the VmGroup.
-	AntiAffinity *pcapi.VMAntiAffinity `json:"antiAffinity,omitempty"`
-	Interfaces   []pcapi.VMInterface   `json:"interfaces,omitempty"`
-	settings     `json:"-"`
-}
-
-func templateOf(g *pcapi.VmGroup, cloud string) template {
-	t := template{
-		Class: g.Spec.ClassName, CPU: g.Spec.CPU.Canonical(), Memory: g.Spec.Memory.Canonical(), Template: g.Spec.Template, Cloud: cloud,
-		Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), Zone: g.Spec.Zone, settings: settingsOf(g),
-	}
-	if t.Bootstrap != nil {
-		slices.Sort(t.Bootstrap.CloudInit.SSHAuthorizedKeys)
-	}
-	if g.Spec.NetworkRef != nil {
-		t.Network = g.Spec.NetworkRef.Name
-	}
-	if g.Spec.Network != nil {
-		for _, i := range g.Spec.Network.Interfaces {
-			t.Interfaces = append(t.Interfaces, pcapi.VMInterface{Name: i.Name, NetworkRef: i.NetworkRef})
-		}
-	}
-	if g.Spec.AntiAffinity != nil {
-		t.AntiAffinity = &pcapi.VMAntiAffinity{Group: labelOf(g), Policy: cmp.Or(g.Spec.AntiAffinity.Policy, pcapi.AntiAffinityRequired)}
-	}
-	return t
-}
-
-// revision is a hash of the template.
-func (t template) revision() string {
-	text, _ := json.Marshal(t)
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:5])
-}
-
-// sizeOnly reports whether a member differs from the template in its size and in disks that
-// are to be added or grown, at most.
-func (t template) sizeOnly(vm *pcapi.VM) bool {
-	return vm.Spec.Template == t.Template && vm.Spec.Zone == t.Zone && ptr.Equal(vm.Spec.AntiAffinity, t.AntiAffinity) && t.attached(vm) && equality.Semantic.DeepEqual(vm.Spec.Bootstrap, t.Bootstrap) &&
-		contains(t.Disks, vm.Spec.Disks) && vm.Spec.CloudRef != nil && vm.Spec.CloudRef.Name == t.Cloud
-}
-
-// kept reports whether the fields of a member that the group keeps as they are match the
-// template. The disks of a member of the current revision are not among them: one that was
-// removed in the cloud would be added again, and be empty.
-func (t template) kept(vm *pcapi.VM) bool {
-	return t.sized(vm) && isOn(vm) && t.match(vm)
-}
-
-func (t template) sized(vm *pcapi.VM) bool {
-	return vm.Spec.ClassName == t.Class && vm.Spec.CPU.Count() == t.CPU.Count() && vm.Spec.Memory.MiB() == t.Memory.MiB()
-}
-
-// attached reports whether a member has the network interfaces of the template.
-func (t template) attached(vm *pcapi.VM) bool {
-	return equality.Semantic.DeepEqual(controller.InterfacesOf(vm), t.interfaces())
-}
-
-// interfaces returns the network interfaces of a member. That of spec.networkRef has no name.
-func (t template) interfaces() []pcapi.VMInterface {
-	if t.Network != "" {
-		return []pcapi.VMInterface{{NetworkRef: pcapi.NetworkReference{Name: t.Network}}}
-	}
-	return t.Interfaces
-}
-
-// network returns the spec.network of a member.
-func (t template) network() *pcapi.VMNetwork {
-	if len(t.Interfaces) == 0 {
-		return nil
-	}
-	return &pcapi.VMNetwork{Interfaces: slices.Clone(t.Interfaces)}
 }
 
 func alive(vm *pcapi.VM) bool { return vm.DeletionTimestamp.IsZero() }

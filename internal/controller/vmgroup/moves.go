@@ -143,10 +143,10 @@ func (obs *observation) lacking() string {
 	case obs.template.AntiAffinity != nil && !obs.caps.Has(cloud.WithAntiAffinity):
 		return "antiAffinity"
 	}
-	if field := controller.InterfacesLacking(obs.template.Interfaces, obs.caps); field != "" {
+	if field := controller.InterfacesLacking(revisedOf(&obs.template.VMSpec).Interfaces, obs.caps); field != "" {
 		return field
 	}
-	return controller.ProbeLacking(obs.template.Probe, obs.caps)
+	return controller.ProbeLacking(obs.template.ReadinessProbe, obs.caps)
 }
 
 // scale brings the number of members to the desired one.

@@ -53,7 +53,7 @@ func vm(name string, change ...func(*pcapi.VM)) *pcapi.VM {
 			Namespace: "ns", Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: metav1.NewTime(dawn),
 			Finalizers: []string{"samplecontroller.k8s.io/vm"}, Labels: map[string]string{pcapi.RevisionLabel: t.revision()},
 		},
-		Spec:   pcapi.VMSpec{VMName: name, CPU: t.CPU, Template: t.Template, CloudRef: &pcapi.CloudReference{Name: t.Cloud}, PowerState: pcapi.PowerOn},
+		Spec:   pcapi.VMSpec{VMName: name, CPU: t.CPU, Template: t.Template, CloudRef: t.CloudRef, PowerState: pcapi.PowerOn},
 		Status: pcapi.VMStatus{VMID: "id-" + name, State: pcapi.VMStateRunning, ObservedGeneration: 1},
 	}
 	says("True", pcapi.RunningReason)(vm)
@@ -138,13 +138,13 @@ func reachable(vm *pcapi.VM) {
 }
 
 func withHeartbeatProbe(obs *observation) {
-	obs.template.Probe = &pcapi.VMReadinessProbe{GuestHeartbeat: &pcapi.VMGuestHeartbeatProbe{}}
+	obs.template.ReadinessProbe = &pcapi.VMReadinessProbe{GuestHeartbeat: &pcapi.VMGuestHeartbeatProbe{}}
 	obs.reachable, obs.caps = true, cloud.NewCapabilities(cloud.Resize, cloud.Addresses)
 }
 
 func withSocketProbe(obs *observation) {
 	withProbe(obs)
-	obs.template.Probe = &pcapi.VMReadinessProbe{TCPSocket: &pcapi.VMTCPSocketProbe{Port: 22}}
+	obs.template.ReadinessProbe = &pcapi.VMReadinessProbe{TCPSocket: &pcapi.VMTCPSocketProbe{Port: 22}}
 }
 
 // socketProbed has a probe of a port, and a guest for which the condition holds.
@@ -156,7 +156,7 @@ func socketProbed(port int32, status metav1.ConditionStatus, reason string) func
 }
 
 func withProbe(obs *observation) {
-	obs.template.Probe = &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
+	obs.template.ReadinessProbe = &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
 	obs.reachable, obs.caps = true, cloud.NewCapabilities(cloud.Resize, cloud.Addresses)
 }
 

@@ -47,8 +47,8 @@ func (k *kind) plan(g *pcapi.VmGroup, obs *observation) plan {
 
 // closing is the outcome of a group that needs changes while its Cloud is being deleted.
 func closing(obs *observation) error {
-	return reconciler.Blocked("Cloud/"+obs.template.Cloud, pcapi.CloudUnavailableReason,
-		"Cloud %q is being deleted, so members are neither created nor replaced on it: choose another in spec.cloudRef, or delete this group", obs.template.Cloud)
+	return reconciler.Blocked("Cloud/"+obs.template.cloudName(), pcapi.CloudUnavailableReason,
+		"Cloud %q is being deleted, so members are neither created nor replaced on it: choose another in spec.cloudRef, or delete this group", obs.template.cloudName())
 }
 
 // outcomeOf is the outcome for the members as they are. Events of members

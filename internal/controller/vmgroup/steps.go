@@ -125,8 +125,6 @@ func alignMember(g *pcapi.VmGroup, obs *observation, vm *pcapi.VM, current bool)
 		vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed
 		vm.Spec.Disks = obs.template.withDisks(vm.Spec.Disks)
 	}
-	vm.Spec.ClassName = obs.template.Class
-	vm.Spec.CPU, vm.Spec.Memory = clone(obs.template.CPU), clone(obs.template.Memory)
 	obs.template.apply(vm)
 	vm.Labels = labelled(vm.Labels, g, obs)
 }
@@ -186,19 +184,14 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: g.Namespace, Name: name, Labels: labelled(nil, g, obs),
 		},
-		Spec: pcapi.VMSpec{
-			VMName: name, ClassName: obs.template.Class, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
-			CloudRef: &pcapi.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef), Bootstrap: obs.template.Bootstrap.DeepCopy(),
-			Disks: slices.Clone(obs.template.Disks), Zone: obs.template.Zone, AntiAffinity: clone(obs.template.AntiAffinity), Network: obs.template.network(),
-			Approval: g.Spec.Approval,
-		},
+		Spec: *obs.template.DeepCopy(),
 	}
-	obs.template.apply(vm)
+	vm.Spec.VMName = name
 	if obs.caps.Has(cloud.Folders) {
 		vm.Spec.Folder = folderOf(g)
 	}
 	if obs.claimsMembers() && !approval.Required(g) {
-		vm.Finalizers, vm.Annotations = []string{pcapi.VMFinalizer}, external.ClaimAnnotations(name, obs.template.Cloud)
+		vm.Finalizers, vm.Annotations = []string{pcapi.VMFinalizer}, external.ClaimAnnotations(name, obs.template.cloudName())
 	}
 	return vm, controllerutil.SetControllerReference(g, vm, k.client.Scheme())
 }
@@ -207,17 +200,9 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 // write of it. Keys and labels make that safe. A member without a server could otherwise
 // not be deleted while the Cloud is away or the member waits for its Network, class or Secret.
 func (obs *observation) claimsMembers() bool {
-	waits := len(obs.template.interfaces()) > 0 || obs.template.Class != "" || obs.template.Bootstrap != nil && obs.template.Bootstrap.CloudInit.UserDataSecretRef != nil
+	t := obs.template
+	waits := t.NetworkRef != nil || t.Network != nil || t.ClassName != "" || t.Bootstrap != nil && t.Bootstrap.CloudInit.UserDataSecretRef != nil
 	return obs.reachable && !waits && obs.caps.Has(cloud.Idempotency) && obs.caps.Has(cloud.Labels)
-}
-
-// clone copies a value. Members share none, because the response to a write is
-// decoded into them.
-func clone[T any](p *T) *T {
-	if p == nil {
-		return nil
-	}
-	return new(*p)
 }
 
 // labelled returns labels with those of a member of the current revision.
