@@ -4,9 +4,8 @@
 //	               shared cache indexes
 //	queue.go       queues that serve the namespaces one after the other
 //	referred.go    what enqueues objects that wait for something of a cloud
-//	interfaces.go  the network interfaces that a VM asks for, and what a cloud lacks
+//	interfaces.go  the network interfaces that a VM asks for
 //	               for them
-//	probe.go       what a cloud lacks for a readiness probe
 //	access.go      the outcome for an object that may not use its Cloud
 package controller
 

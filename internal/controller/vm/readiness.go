@@ -8,7 +8,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 )
 
 // reportGuest sets the GuestReady condition from what was observed, or removes it if the
@@ -27,15 +27,15 @@ func reportGuest(vm *pcapi.VM, obs *observation) {
 
 func guestReady(vm *pcapi.VM, obs *observation) metav1.Condition {
 	c := metav1.Condition{Type: pcapi.GuestReadyCondition, Status: metav1.ConditionFalse}
-	lacking := controller.ProbeLacking(vm.Spec.ReadinessProbe, obs.Capabilities())
+	lacking := field.Probe.Lacking(vm, obs.Capabilities())
 	switch {
 	case obs.Denied != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CloudUnavailableReason, "the VM cannot use its Cloud: the condition Ready says why"
 	case !obs.Available():
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CloudUnavailableReason, "the cloud cannot be asked at the moment"
-	case lacking != "":
+	case len(lacking) > 0:
 		c.Status, c.Reason = metav1.ConditionUnknown, pcapi.UnsupportedReason
-		c.Message = fmt.Sprintf("this cloud does not show what spec.%s needs: remove it", lacking)
+		c.Message = fmt.Sprintf("this cloud does not show what spec.%s needs: remove it", lacking[0])
 	case vm.Status.State != pcapi.VMStateRunning:
 		c.Reason, c.Message = pcapi.NotRunningReason, fmt.Sprintf("the VM does not run: its state is %s", vm.Status.State)
 	default:

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/probe"
 )
@@ -58,7 +58,7 @@ func (k *kind) Reported(vm *pcapi.VM, obs *observation) {
 	wanted := vm.Spec.ReadinessProbe
 	switch {
 	case wanted == nil || wanted.TCPSocket == nil || vm.Status.State != pcapi.VMStateRunning || obs.Denied != nil,
-		obs.Available() && controller.ProbeLacking(wanted, obs.Capabilities()) != "":
+		obs.Available() && len(field.Probe.Lacking(vm, obs.Capabilities())) > 0:
 		k.probes.Forget(string(vm.UID))
 		return
 	case !obs.Available() || obs.Resource == nil:

@@ -9,7 +9,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 )
 
 // moves is what a reconcile changes about the members.
@@ -128,25 +128,24 @@ func (t template) changeable(vm *pcapi.VM, caps cloud.Capabilities) bool {
 	return (t.sized(vm) || caps.Has(cloud.Resize)) && (contains(vm.Spec.Disks, t.Disks) || caps.Has(cloud.WithDisks))
 }
 
+// required are the fields that a Cloud must be able to give to a new member, in the order in which the group names them.
+// A member with others that the Cloud lacks is created, and is Unsupported itself.
+var required = []field.Field{field.Disks, field.Tags, field.Zone, field.AntiAffinity, field.Network, field.Probe}
+
 // lacking returns the field of the spec that the Cloud certainly cannot give to a new member,
 // empty for none. Then no member may be replaced by one.
 func (obs *observation) lacking() string {
-	switch {
-	case !obs.reachable:
+	if !obs.reachable {
 		return ""
-	case len(obs.template.Disks) > 0 && !obs.caps.Has(cloud.WithDisks):
-		return "disks"
-	case len(obs.template.Tags) > 0 && !obs.caps.Has(cloud.Labels):
-		return "tags"
-	case obs.template.Zone != "" && !obs.caps.Has(cloud.Zones):
-		return "zone"
-	case obs.template.AntiAffinity != nil && !obs.caps.Has(cloud.WithAntiAffinity):
-		return "antiAffinity"
 	}
-	if field := controller.InterfacesLacking(revisedOf(&obs.template.VMSpec).Interfaces, obs.caps); field != "" {
-		return field
+	member := &pcapi.VM{Spec: obs.template.VMSpec}
+	member.Spec.NetworkRef = nil // only network is required
+	for _, f := range required {
+		if fields := f.Lacking(member, obs.caps); len(fields) > 0 {
+			return fields[0]
+		}
 	}
-	return controller.ProbeLacking(obs.template.ReadinessProbe, obs.caps)
+	return ""
 }
 
 // scale brings the number of members to the desired one.

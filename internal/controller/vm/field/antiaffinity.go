@@ -9,7 +9,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-var antiAffinity = field{
+// AntiAffinity is antiAffinity.
+var AntiAffinity = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return when(vm.Spec.AntiAffinity != nil && !caps.Has(cloud.WithAntiAffinity), "antiAffinity")
 	},

@@ -12,7 +12,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloudinit"
 )
 
-var bootstrap = field{
+var bootstrap = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return when(vm.Spec.Bootstrap != nil && !caps.Has(cloud.WithUserData), "bootstrap")
 	},

@@ -14,7 +14,8 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-var disks = field{
+// Disks are the disks.
+var Disks = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return when(len(vm.Spec.Disks) > 0 && !caps.Has(cloud.WithDisks), "disks")
 	},

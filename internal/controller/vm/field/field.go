@@ -27,8 +27,8 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// field is a field of a VM, or several that belong together. A function that is nil does nothing.
-type field struct {
+// Field is a field of a VM, or several that belong together. A function that is nil does nothing.
+type Field struct {
 	// Lacking returns the fields of the spec that a cloud with these capabilities cannot give to a new server.
 	Lacking func(*pcapi.VM, cloud.Capabilities) []string
 	// Create sets what a create asks for.
@@ -63,7 +63,7 @@ type Context struct {
 }
 
 // all are the fields in the order in which plans and messages name them.
-var all = []field{size, template, folder, zone, network, antiAffinity, disks, tags, bootstrap, probe, power}
+var all = []Field{size, template, folder, Zone, Network, AntiAffinity, Disks, Tags, bootstrap, Probe, power}
 
 // Unsupported returns the outcome for a new VM that asks for what the cloud cannot do; nil if it can.
 func Unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {

@@ -5,7 +5,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-var folder = field{
+var folder = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return when(vm.Spec.Folder != "" && !caps.Has(cloud.Folders), "folder")
 	},

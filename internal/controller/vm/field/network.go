@@ -1,6 +1,7 @@
 package field
 
 import (
+	"slices"
 	"strings"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -9,12 +10,10 @@ import (
 	"github.com/privatecloud/operator/internal/controller"
 )
 
-var network = field{
-	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
-		name := controller.InterfacesLacking(controller.InterfacesOf(vm), caps)
-		return when(name != "", name)
-	},
-	Create: func(_ *pcapi.VM, in Context, req *cloud.CreateServer) { attach(req, in.Interfaces) },
+// Network is networkRef or network.
+var Network = Field{
+	Lacking: lacksInterfaces,
+	Create:  func(_ *pcapi.VM, in Context, req *cloud.CreateServer) { attach(req, in.Interfaces) },
 	DescribeCreate: func(vm *pcapi.VM, _ cloud.CreateServer) (parts []string) {
 		for _, i := range controller.InterfacesOf(vm) {
 			text := []string{"network", approval.Quoted(i.NetworkRef.Name)}
@@ -29,6 +28,23 @@ var network = field{
 		vm.Status.Network = networkStatus(server.Interfaces)
 	},
 	Hide: func(vm *pcapi.VM) { vm.Status.Network = nil },
+}
+
+func lacksInterfaces(vm *pcapi.VM, caps cloud.Capabilities) []string {
+	interfaces := controller.InterfacesOf(vm)
+	addressed := slices.ContainsFunc(interfaces, func(i pcapi.VMInterface) bool { return len(i.Addresses) > 0 })
+	switch {
+	case len(interfaces) > 0 && !caps.Attaches():
+		if vm.Spec.Network == nil {
+			return []string{"networkRef"}
+		}
+		return []string{"network"}
+	case len(interfaces) > 1 && !caps.Has(cloud.WithInterfaces):
+		return []string{"a second interface in network.interfaces"}
+	case addressed && !caps.Has(cloud.StaticAddresses):
+		return []string{"addresses in network.interfaces"}
+	}
+	return nil
 }
 
 // attach sets the network interfaces of a create. A single one without a static address is a

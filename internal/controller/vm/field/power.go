@@ -5,7 +5,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-var power = field{
+var power = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return append(lacksPower(vm, caps), when(LacksSoft(vm, caps), "powerOffMode")...)
 	},

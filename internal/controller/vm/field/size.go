@@ -14,7 +14,7 @@ import (
 
 const mibPerGiB = 1 << 10
 
-var size = field{
+var size = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		if caps.Has(cloud.Sizing) {
 			return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-var tags = field{
+// Tags are the tags.
+var Tags = Field{
 	Lacking: lacksTags,
 	Create: func(vm *pcapi.VM, in Context, req *cloud.CreateServer) {
 		if in.Capabilities.Has(cloud.Labels) && len(vm.Spec.Tags) > 0 {

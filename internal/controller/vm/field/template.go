@@ -5,7 +5,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-var template = field{
+var template = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return when(vm.Spec.Template != "" && !caps.Has(cloud.Sizing), "template")
 	},

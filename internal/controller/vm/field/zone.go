@@ -5,7 +5,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-var zone = field{
+// Zone is the zone.
+var Zone = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return when(vm.Spec.Zone != "" && !caps.Has(cloud.Zones), "zone")
 	},
