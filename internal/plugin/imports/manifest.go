@@ -29,23 +29,15 @@ var validVMName = regexp.MustCompile(`^[\p{L}\p{N}]([\p{L}\p{M}\p{N} ._-]*[\p{L}
 // manifest is a VM without what the API server sets, so that nothing is written that the user
 // does not have to decide.
 type manifest struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata"`
-	Spec       spec     `json:"spec"`
+	APIVersion string       `json:"apiVersion"`
+	Kind       string       `json:"kind"`
+	Metadata   metadata     `json:"metadata"`
+	Spec       pcapi.VMSpec `json:"spec"`
 }
 
 type metadata struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
-}
-
-type spec struct {
-	VMName         string                `json:"vmname"`
-	CloudRef       *pcapi.CloudReference `json:"cloudRef,omitempty"`
-	PowerState     pcapi.PowerState      `json:"powerState,omitempty"`
-	DeletionPolicy pcapi.DeletionPolicy  `json:"deletionPolicy,omitempty"`
-	Import         pcapi.VMImport        `json:"import"`
 }
 
 // planner makes the manifests, one server after the other.
@@ -81,7 +73,7 @@ func (p *planner) plan(server wire.Server) (manifest, string) {
 	vm := manifest{
 		APIVersion: pcapi.GroupVersion.String(), Kind: "VM",
 		Metadata: metadata{Name: p.target.names.next(server.Name, server.ID), Namespace: p.target.namespace},
-		Spec:     spec{VMName: server.Name, PowerState: power, DeletionPolicy: p.deletionPolicy, Import: pcapi.VMImport{VMID: server.ID}},
+		Spec:     pcapi.VMSpec{VMName: server.Name, PowerState: power, DeletionPolicy: p.deletionPolicy, Import: &pcapi.VMImport{VMID: server.ID}},
 	}
 	if !p.target.isDefault {
 		vm.Spec.CloudRef = &pcapi.CloudReference{Name: p.target.cloud}

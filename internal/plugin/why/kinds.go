@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/plugin"
 )
 
@@ -124,13 +125,8 @@ func vmWaitsFor(o client.Object, reason string) []key {
 	var waits []key
 	switch reason {
 	case pcapi.NetworkNotReadyReason:
-		if vm.Spec.NetworkRef != nil {
-			waits = append(waits, key{"Network", vm.Namespace, vm.Spec.NetworkRef.Name})
-		}
-		if vm.Spec.Network != nil {
-			for i := range vm.Spec.Network.Interfaces {
-				waits = append(waits, key{"Network", vm.Namespace, vm.Spec.Network.Interfaces[i].NetworkRef.Name})
-			}
+		for _, i := range controller.InterfacesOf(vm) {
+			waits = append(waits, key{"Network", vm.Namespace, i.NetworkRef.Name})
 		}
 	case pcapi.ClassUnavailableReason:
 		waits = append(waits, key{"VMClass", "", vm.Spec.ClassName})
