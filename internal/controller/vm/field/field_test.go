@@ -2,6 +2,7 @@ package field
 
 import (
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/yaml"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -186,5 +188,37 @@ func TestEachFieldOfTheSpec(t *testing.T) {
 			}
 			equal(t, "outcome on a cloud without capabilities", fmt.Sprint(Lacks(when(ex.lacked != "", ex.lacked)...)), fmt.Sprint(Unsupported(with, none)))
 		})
+	}
+}
+
+// A field that a create sends and an update does not change cannot be changed once the VM exists: the API server refuses it.
+func TestFieldsThatAServerKeepsAreImmutable(t *testing.T) {
+	text, err := os.ReadFile("../../../../config/crd/bases/samplecontroller.k8s.io_vms.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd struct {
+		Spec struct {
+			Versions []struct {
+				Schema struct {
+					OpenAPIV3Schema struct {
+						Rules []struct{ FieldPath, Message string } `json:"x-kubernetes-validations"`
+					} `json:"openAPIV3Schema"`
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &crd); err != nil {
+		t.Fatal(err)
+	}
+	immutable := map[string]bool{}
+	for _, rule := range crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Rules {
+		name := strings.TrimPrefix(rule.FieldPath, ".spec.")
+		immutable[name] = immutable[name] || strings.HasPrefix(rule.Message, name+" cannot be changed once the VM exists")
+	}
+	for name, ex := range examples {
+		if kept := ex.created && ex.changes == ""; immutable[name] != kept {
+			t.Errorf("spec.%s: the API server refuses a change: %t, want %t", name, immutable[name], kept)
+		}
 	}
 }
