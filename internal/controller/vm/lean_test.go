@@ -3,6 +3,9 @@ package vm
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -93,5 +96,68 @@ func TestLeanVMKeepsOtherObjects(t *testing.T) {
 	got, err := LeanVM(cloud)
 	if err != nil || got != any(cloud) || len(cloud.ManagedFields) != 1 {
 		t.Errorf("got %v, %v, want the same object", got, err)
+	}
+}
+
+// ownTexts are the texts of the spec that VMs do not share: most differ, or few VMs have them.
+var ownTexts = []string{
+	"VMName", "CPU.StrVal", "Memory.StrVal", "Zone", "AntiAffinity.Group", "AntiAffinity.Policy", "Network.Interfaces.Addresses",
+	"Bootstrap.CloudInit.UserDataSecretRef.Name", "Bootstrap.CloudInit.UserDataSecretRef.Key", "Bootstrap.CloudInit.SSHAuthorizedKeys",
+	"Disks.Size", "PowerOffMode", "CurrentSnapshotName", "Approval", "Import.VMID",
+}
+
+// A text that is added to the spec is shared, or listed as one that is not.
+func TestLeanVMLetsVMsShareEachTextOfTheSpec(t *testing.T) {
+	first, second := map[string]*byte{}, map[string]*byte{}
+	for _, found := range []map[string]*byte{first, second} {
+		vm := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{}}}
+		walkTexts(reflect.ValueOf(&vm.Spec).Elem(), "", func(path string, text reflect.Value) { text.SetString(strings.Clone(path)) })
+		if _, err := LeanVM(vm); err != nil {
+			t.Fatal(err)
+		}
+		walkTexts(reflect.ValueOf(&vm.Spec).Elem(), "", func(path string, text reflect.Value) { found[path] = unsafe.StringData(text.String()) })
+	}
+	var own []string
+	for path, text := range first {
+		if second[path] != text {
+			own = append(own, path)
+		}
+	}
+	slices.Sort(own)
+	equal(t, "texts that two VMs do not share", slices.Sorted(slices.Values(ownTexts)), own)
+}
+
+// walkTexts visits each text below a value, which gets one item in each list and map that is empty.
+func walkTexts(v reflect.Value, path string, visit func(path string, text reflect.Value)) {
+	switch v.Kind() {
+	case reflect.String:
+		visit(path, v)
+	case reflect.Pointer:
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		walkTexts(v.Elem(), path, visit)
+	case reflect.Slice:
+		if v.Len() == 0 {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		}
+		walkTexts(v.Index(0), path, visit)
+	case reflect.Map:
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		for entries := v.MapRange(); entries.Next(); {
+			key.Set(entries.Key())
+			value.Set(entries.Value())
+		}
+		visit(path+".key", key)
+		walkTexts(value, path, visit)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(key, value)
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[metav1.Time]() {
+			return
+		}
+		for field, value := range v.Fields() {
+			walkTexts(value, strings.TrimPrefix(path+"."+field.Name, "."), visit)
+		}
 	}
 }
