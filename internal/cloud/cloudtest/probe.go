@@ -21,6 +21,9 @@ var probeCases = []testCase{
 		if diff := cmp.Diff(f.Has, got, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("Capabilities (-want +got):\n%s", diff)
 		}
+		if got == nil {
+			t.Error("Capabilities: nil, which means that nobody knows what the cloud can do; want an empty set")
+		}
 	}},
 	{name: "a free name: may be used", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		wantKind(t, "CheckName", f.Client.CheckName(ctx, cloud.Name{Name: name("free")}), "", false)

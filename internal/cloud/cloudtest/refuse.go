@@ -53,11 +53,14 @@ var refuseCases = []testCase{
 }
 
 func refusesCreate(what string, without cloud.Capability, req cloud.CreateServer) testCase {
-	return refuses("a create with "+what, without, func(ctx context.Context, c cloud.Client) error {
+	refused := refuses("a create with "+what, without, func(ctx context.Context, c cloud.Client) error {
+		req := req
 		req.Name = name("refused")
 		_, err := c.CreateServer(ctx, req)
 		return err
 	})
+	refused.create = req
+	return refused
 }
 
 func refusesUpdate(what string, without cloud.Capability, req cloud.Update) testCase {

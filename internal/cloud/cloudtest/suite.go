@@ -140,7 +140,9 @@ type testCase struct {
 	watching, ending bool
 	// data means that the case needs Fixture.HasUserData.
 	data bool
-	run  func(ctx context.Context, t *testing.T, f Fixture)
+	// create is what a case of refuseCases sends, if it is a create.
+	create cloud.CreateServer
+	run    func(ctx context.Context, t *testing.T, f Fixture)
 }
 
 func (c testCase) fits(f Fixture) bool {
@@ -167,6 +169,15 @@ func cases() []testCase {
 		all = append(all, group...)
 	}
 	return all
+}
+
+// Needed returns the capabilities that cases need.
+func Needed() cloud.Capabilities {
+	var needed []cloud.Capability
+	for _, c := range cases() {
+		needed = append(needed, c.needs...)
+	}
+	return cloud.NewCapabilities(needed...)
 }
 
 var serial atomic.Int64

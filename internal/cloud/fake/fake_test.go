@@ -19,7 +19,7 @@ import (
 var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
 	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
-	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Flavors,
+	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Flavors,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {
@@ -28,7 +28,7 @@ func without(caps ...cloud.Capability) cloud.Capabilities {
 
 func TestCloudPassesTheSuite(t *testing.T) {
 	profiles := map[string]cloud.Capabilities{
-		"core":                     nil,
+		"core":                     cloud.NewCapabilities(),
 		"core with unique names":   cloud.NewCapabilities(cloud.UniqueNames),
 		"everything":               everything,
 		"neither keys nor labels":  without(cloud.Idempotency, cloud.Labels),
@@ -46,6 +46,16 @@ func TestCloudPassesTheSuite(t *testing.T) {
 			t.Parallel()
 			cloudtest.Run(t, func(*testing.T) cloudtest.Fixture { return fixture(caps) })
 		})
+	}
+}
+
+// Each case runs on the cloud with everything, but for those about clouds that have less.
+func TestEverythingIsAllThatTheSuiteNeeds(t *testing.T) {
+	less := cloud.NewCapabilities(cloud.FolderNames, cloud.NetworkAttach, cloud.Addresses)
+	for _, needed := range cloudtest.Needed() {
+		if everything.Has(needed) == less.Has(needed) {
+			t.Errorf("everything has %s: %t", needed, everything.Has(needed))
+		}
 	}
 }
 
