@@ -3,6 +3,7 @@ package openstack
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,8 +27,10 @@ func TestRequestsAreAsRecorded(t *testing.T) {
 		}
 	}
 	creates := cloudtest.Creates([]string{someID, otherID}, "z1", "debian")
+	sent := map[string]string{}
 	for _, name := range cloudtest.Sorted(creates) {
 		fmt.Fprintf(&text, "\n=== create: %s\n", name)
+		begin := text.Len()
 		s := recorded(t)
 		groupsAre(s)
 		s.on("POST compute/os-server-groups", `{"server_group": `+group(otherID, "c/ns/web", "anti-affinity")+`}`)
@@ -35,6 +38,13 @@ func TestRequestsAreAsRecorded(t *testing.T) {
 		s.on("POST compute/servers", `{"server": {"id": "`+someID+`"}}`, http.StatusAccepted)
 		result, err := s.client().CreateServer(t.Context(), creates[name])
 		note(s, result, err)
+		sent[name] = text.String()[begin:]
+	}
+	for name := range creates {
+		// A server is created running, and of the default template.
+		if !slices.Contains([]string{"minimal", "on", "template"}, name) && sent[name] == sent["minimal"] {
+			t.Errorf("a create with %s is sent as one without: send the field, or refuse it", name)
+		}
 	}
 	changes := cloudtest.Changes()
 	for _, state := range []string{"ACTIVE", "SHUTOFF", "SUSPENDED"} {
