@@ -2,6 +2,7 @@ package vm
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 )
 
 // forecastWith returns what a VM leads to as text, on a Cloud that can do all but what a
@@ -197,5 +199,27 @@ func equalForecast(t *testing.T, want, got decision) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("forecast (-want +got):\n%s", diff)
+	}
+}
+
+func TestAssumedCloudCanHaveEachFieldOfTheSpec(t *testing.T) {
+	if err := field.Unsupported(complete(), Assumed); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestForeseenServerHasEachFieldOfTheCreate(t *testing.T) {
+	attached := func(obs *observation) { obs.interfaces = []cloud.Attachment{{NetworkID: "a"}} }
+	obs, vm := obsWith(allOf(), attached), complete()
+	pureKind.foreseeCreate(vm, obs)
+	req, server := reflect.ValueOf(pureKind.request(vm, obsWith(allOf(), attached))), reflect.ValueOf(*obs.Resource)
+	for asked, value := range req.Fields() {
+		shown, ok := server.Type().FieldByName(asked.Name)
+		if !ok || shown.Type != asked.Type {
+			continue
+		}
+		if diff := cmp.Diff(value.Interface(), server.FieldByIndex(shown.Index).Interface()); diff != "" {
+			t.Errorf("%s (-create +server):\n%s", asked.Name, diff)
+		}
 	}
 }
