@@ -1,0 +1,44 @@
+package docs_test
+
+import (
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// unlisted are capabilities that a cloud has with others, or that only clouds of other types than REST have.
+var unlisted = []cloud.Capability{cloud.Sizing, cloud.PowerAtCreate, cloud.NetworkAttach, cloud.NoStatus, cloud.ExclusiveNames, cloud.Flavors}
+
+func TestCapabilitiesAreWhereUsersAndCloudsLook(t *testing.T) {
+	constants := capabilityConstants(t)
+	listed := listedIn(t, "internal/cloud/rest/capabilities.go", "listed", constants)
+	for _, capability := range constants {
+		if slices.Contains(listed, capability) == slices.Contains(unlisted, capability) {
+			t.Errorf("%s: the client of the REST API knows it: %t, want the contrary of unlisted", capability, slices.Contains(listed, capability))
+		}
+	}
+	var enum []string
+	for _, definition := range definitions(t) {
+		if definition.Spec.Names.Kind == "Cloud" {
+			rest := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["rest"]
+			for _, value := range rest.Properties["capabilities"].Items.Schema.Enum {
+				enum = append(enum, string(value.Raw))
+			}
+		}
+	}
+	document := regexp.MustCompile(`(?m)enum: \[idempotency.*\]`).FindString(read(t, "mockcloud/openapi.yaml"))
+	for _, capability := range listed {
+		if name := string(capability); !slices.Contains(enum, `"`+name+`"`) {
+			t.Errorf("spec.rest.capabilities of a Cloud cannot be %s", name)
+		} else if !regexp.MustCompile(`\b` + name + `\b`).MatchString(document) {
+			t.Errorf("mockcloud/openapi.yaml does not have %s among the capabilities", name)
+		}
+		for _, page := range []string{"docs/cloud-api.md", "docs/cloud.md"} {
+			if !explained(read(t, page), string(capability)) {
+				t.Errorf("%s does not have `%s`", page, capability)
+			}
+		}
+	}
+}
