@@ -138,3 +138,17 @@ func TestListingKeepsWhatReconcilersRead(t *testing.T) {
 		t.Errorf("the server of the listing (-want +got):\n%s", diff)
 	}
 }
+
+func TestEachTextOfAServerIsCounted(t *testing.T) {
+	for _, field := range serverFields() {
+		var server cloud.Server
+		if field.Name == "NetworkID" || field.Type.Kind() != reflect.String || field.Name == "State" {
+			continue // It is no text, is not kept, or is one of a few words.
+		}
+		before := costOf(newListed(&server))
+		changeField(t, &server, field)
+		if costOf(newListed(&server)) <= before {
+			t.Errorf("costOf does not count %s", field.Name)
+		}
+	}
+}
