@@ -3,6 +3,7 @@ package rest
 import (
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -301,5 +302,18 @@ func TestServerWithoutANameIsListedIfItIsSomebodyElses(t *testing.T) {
 				t.Errorf("ignored (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestEachTextOfAServerIsCounted(t *testing.T) {
+	for field := range reflect.TypeFor[cloud.Server]().Fields() {
+		if field.Type.Kind() != reflect.String || field.Name == "State" || field.Name == "Flavor" {
+			continue // It is no text, is one of a few words, or is not part of this API.
+		}
+		var server cloud.Server
+		reflect.ValueOf(&server).Elem().FieldByIndex(field.Index).SetString("text")
+		if sizeOf(&server) <= sizeOf(&cloud.Server{}) {
+			t.Errorf("sizeOf does not count %s", field.Name)
+		}
 	}
 }
