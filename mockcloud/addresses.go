@@ -22,9 +22,9 @@ const defaultRange = "10.0.0.0/8"
 // attach returns the interfaces of a new server, one if it asks for none. An address that it
 // does not ask for is in the range of the network, else in defaultRange, and no other server
 // of the network has it. The interface has none if there is no such address. The caller holds mu.
-func (c *Cloud) attach(s *Server, asked []Attachment) []Interface {
+func (s *state) attach(server *Server, asked []Attachment) []Interface {
 	if len(asked) == 0 {
-		asked = []Attachment{{NetworkID: s.NetworkID}}
+		asked = []Attachment{{NetworkID: server.NetworkID}}
 	}
 	var interfaces []Interface
 	own := map[netip.Addr]bool{}
@@ -37,7 +37,7 @@ func (c *Cloud) attach(s *Server, asked []Attachment) []Interface {
 	}
 	for n, a := range asked {
 		digest := fnv.New32a()
-		_, _ = digest.Write([]byte(s.ID))
+		_, _ = digest.Write([]byte(server.ID))
 		if n > 0 {
 			_, _ = fmt.Fprint(digest, n)
 		}
@@ -47,7 +47,7 @@ func (c *Cloud) attach(s *Server, asked []Attachment) []Interface {
 			NetworkID:  a.NetworkID, Addresses: a.Addresses,
 		}
 		if len(one.Addresses) == 0 {
-			one.Addresses = c.choose(a.NetworkID, seed, own)
+			one.Addresses = s.choose(a.NetworkID, seed, own)
 		}
 		interfaces = append(interfaces, one)
 	}
@@ -55,9 +55,9 @@ func (c *Cloud) attach(s *Server, asked []Attachment) []Interface {
 }
 
 // choose returns a free address of a network, which it adds to own, or none. The caller holds mu.
-func (c *Cloud) choose(network string, seed uint32, own map[netip.Addr]bool) []string {
+func (s *state) choose(network string, seed uint32, own map[netip.Addr]bool) []string {
 	in, gateway := defaultRange, ""
-	if n := c.st.networks[network]; n != nil {
+	if n := s.networks[network]; n != nil {
 		in, gateway = n.CIDR, n.Gateway
 	}
 	prefix, err := netip.ParsePrefix(in)
@@ -65,7 +65,7 @@ func (c *Cloud) choose(network string, seed uint32, own map[netip.Addr]bool) []s
 		return []string{}
 	}
 	for address := range hosts(prefix, seed) {
-		if _, used := c.st.addresses[lease{network: network, address: address}]; !used && !own[address] && address.String() != gateway {
+		if _, used := s.addresses[lease{network: network, address: address}]; !used && !own[address] && address.String() != gateway {
 			own[address] = true
 			return []string{address.String()}
 		}

@@ -96,7 +96,7 @@ func readInto(r *request, into any) error {
 
 func (c *Cloud) handleReady(w http.ResponseWriter, r *request) error {
 	select {
-	case <-c.closed:
+	case <-c.core.closed:
 		return problem(http.StatusServiceUnavailable, CodeUnavailable, "closing")
 	default:
 		return ok(w, r)

@@ -134,14 +134,14 @@ func (t *statusRecorder) Unwrap() http.ResponseWriter { return t.ResponseWriter 
 
 // serveCall logs a call of the API and serves it with the faults that fire.
 func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
-	at := c.now()
+	at := c.core.now()
 	call := c.calls.begin(Call{
 		Method: r.Method, Path: r.URL.EscapedPath(), Route: to.template,
 		Query: r.URL.RawQuery, At: at, RequestID: r.id,
 	})
 	out := &statusRecorder{ResponseWriter: w}
 	defer func() {
-		took := c.now().Sub(at)
+		took := c.core.now().Sub(at)
 		c.calls.finish(call, out.status, took)
 		c.metrics.observe(r.Method, to.template, out.status, took)
 	}()
@@ -177,8 +177,8 @@ func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
 // disconnects: the effect of a slow call occurs nevertheless.
 func (c *Cloud) pause(d time.Duration) {
 	select {
-	case <-c.clock.After(d):
-	case <-c.closed:
+	case <-c.core.clock.After(d):
+	case <-c.core.closed:
 	}
 }
 

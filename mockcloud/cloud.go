@@ -2,7 +2,6 @@ package mockcloud
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"strconv"
@@ -15,29 +14,10 @@ import (
 
 // Cloud is one private cloud. All methods are safe for concurrent use.
 type Cloud struct {
-	opts  Options
-	clock Clock
-	store Store
+	opts Options
+	core *core
 	// ownsStore is false for a store of the options.
 	ownsStore bool
-	log       *slog.Logger
-
-	caps   atomic.Pointer[map[Capability]bool]
-	model  atomic.Pointer[utilisation]
-	quirks atomic.Pointer[Quirks]
-
-	// mu guards the fields up to the next blank line. Writers hold it while they
-	// write to the store, so that the store has the order of the effects.
-	mu                  sync.RWMutex
-	st                  state
-	behave              Behaviour
-	prohibitedNames     globs
-	prohibitedTemplates globs
-
-	// nextDue is the time of the next transition in Unix nanoseconds, 0 if there is
-	// none. dueChanged receives when it changes.
-	nextDue    atomic.Int64
-	dueChanged chan struct{}
 
 	access  access
 	events  *broker
@@ -56,7 +36,6 @@ type Cloud struct {
 	// retired is set when another process has taken over.
 	retired atomic.Bool
 
-	closed    chan struct{}
 	stopOnce  sync.Once
 	closeOnce sync.Once
 	running   sync.WaitGroup
@@ -82,22 +61,14 @@ func New(opts Options) (*Cloud, error) {
 		store, owns = NewMemoryStore(), true
 	}
 	c := &Cloud{
-		opts: opts, clock: opts.Clock, store: store, ownsStore: owns, log: opts.Log,
-		st: newState(), dueChanged: make(chan struct{}, 1),
+		opts: opts, core: newCore(opts, store), ownsStore: owns,
 		access: access{
 			token: opts.Token, username: opts.Username, password: opts.Password,
 			ttl: time.Duration(opts.SessionTTL), sessions: map[string]time.Time{},
 		},
 		events: newBroker(), faults: newFaultSet(), calls: newCallLog(opts.CallLog),
-		closed: make(chan struct{}),
 	}
-	caps := map[Capability]bool{}
-	for _, name := range AllCapabilities {
-		caps[name] = opts.has(name)
-	}
-	c.caps.Store(&caps)
-	c.quirks.Store(&opts.Quirks)
-	c.metrics = newMetrics(c)
+	c.metrics = newMetrics(opts.Version, c.core)
 	c.handler, c.adminHandler, c.handoverHandler = c.newHandler(), c.newAdminHandler(), c.newHandoverHandler()
 	if err := c.start(); err != nil {
 		_ = c.Close()
@@ -115,15 +86,15 @@ func (c *Cloud) start() error {
 			return err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.st.load(c.store, time.Duration(c.opts.KeyRetention)); err != nil {
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	if err := c.core.st.load(c.core.store, c.core.retention); err != nil {
 		return err
 	}
 	if err := c.seed(); err != nil {
 		return fmt.Errorf("seeding servers: %w", err)
 	}
-	c.updateNextDue()
+	c.core.updateNextDue()
 	c.running.Go(c.runTransitions)
 	return nil
 }
@@ -131,7 +102,7 @@ func (c *Cloud) start() error {
 // seed adds servers that belong to no client to a store that was never seeded.
 func (c *Cloud) seed() error {
 	seeded := false
-	err := c.store.Load(bucketMeta, func(key string, _ []byte) error {
+	err := c.core.store.Load(bucketMeta, func(key string, _ []byte) error {
 		seeded = seeded || key == "seeded"
 		return nil
 	})
@@ -139,7 +110,7 @@ func (c *Cloud) seed() error {
 		return err
 	}
 	changes := []Change{{Bucket: bucketMeta, Key: "seeded", Value: []byte("true")}}
-	first := c.now().Add(-24 * time.Hour)
+	first := c.core.now().Add(-24 * time.Hour)
 	for i := range c.opts.SeedServers {
 		at := first.Add(time.Duration(i) * time.Millisecond)
 		r := &record{Server: Server{
@@ -148,14 +119,14 @@ func (c *Cloud) seed() error {
 			PowerState: PowerOn, Host: c.pickHost(c.opts.Hosts), CreatedAt: at, UpdatedAt: at,
 		}}
 		changes = append(changes, encoded(bucketServers, r.ID, r))
-		c.st.put(r)
+		c.core.st.put(r)
 	}
-	return c.store.Write(changes...)
+	return c.core.store.Write(changes...)
 }
 
 // seedID returns the ID of the i-th seed server, which is in no ledger.
 func (c *Cloud) seedID(i int) string {
-	if q := c.quirks.Load(); q.NumericIDs || q.ReusesIDs {
+	if q := c.core.quirks.Load(); q.NumericIDs || q.ReusesIDs {
 		return strconv.Itoa(i + 1)
 	}
 	return uuid.NewString()
@@ -173,7 +144,7 @@ func (c *Cloud) AdminHandler() http.Handler { return c.adminHandler }
 func (c *Cloud) HandoverHandler() http.Handler { return c.handoverHandler }
 
 // Profile returns the profile that the cloud was started with.
-func (c *Cloud) Profile() Profile { return c.opts.Profile }
+func (c *Cloud) Profile() Profile { return c.core.profile }
 
 // Close ends calls that a fault holds and event streams, and closes the store if
 // the cloud opened it. It may be called more than once.
@@ -181,10 +152,10 @@ func (c *Cloud) Close() error {
 	var err error
 	c.stop()
 	c.closeOnce.Do(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.core.mu.Lock()
+		defer c.core.mu.Unlock()
 		if c.ownsStore {
-			err = c.store.Close()
+			err = c.core.store.Close()
 		}
 	})
 	return err
@@ -193,38 +164,33 @@ func (c *Cloud) Close() error {
 // stop ends calls that a fault holds, event streams and transitions.
 func (c *Cloud) stop() {
 	c.stopOnce.Do(func() {
-		close(c.closed)
+		close(c.core.closed)
 		c.running.Wait()
 	})
 }
 
-// now returns the time in UTC without a monotonic reading, as it is stored.
-func (c *Cloud) now() time.Time { return c.clock.Now().Round(0).UTC() }
-
-func (c *Cloud) has(name Capability) bool { return (*c.caps.Load())[name] }
-
 // SetCapability switches a capability on or off. In the core profile, only
 // UniqueNames can be switched on.
 func (c *Cloud) SetCapability(name Capability, on bool) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	caps := maps.Clone(*c.caps.Load())
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	caps := maps.Clone(*c.core.caps.Load())
 	if _, known := caps[name]; !known {
 		return fmt.Errorf("unknown capability %q", name)
 	}
-	if on && c.opts.Profile == Core && name != UniqueNames {
+	if on && c.core.profile == Core && name != UniqueNames {
 		return fmt.Errorf("the core profile has no capability %q", name)
 	}
 	caps[name] = on
-	c.caps.Store(&caps)
+	c.core.caps.Store(&caps)
 	return nil
 }
 
 // Behaviour returns the present behaviour.
 func (c *Cloud) Behaviour() Behaviour {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.behave
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
+	return c.core.behave
 }
 
 // SetBehaviour replaces the behaviour. Builds and deletions that have begun keep
@@ -237,11 +203,11 @@ func (c *Cloud) SetBehaviour(b Behaviour) error {
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.model.Store(&model)
-	c.behave = b
-	c.prohibitedNames = parseGlobs(b.ProhibitedNames)
-	c.prohibitedTemplates = parseGlobs(b.ProhibitedTemplates)
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	c.core.model.Store(&model)
+	c.core.behave = b
+	c.core.prohibitedNames = parseGlobs(b.ProhibitedNames)
+	c.core.prohibitedTemplates = parseGlobs(b.ProhibitedTemplates)
 	return nil
 }

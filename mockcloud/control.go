@@ -13,12 +13,12 @@ import (
 // fields are set, regardless of the capabilities.
 func (c *Cloud) Servers() []Server {
 	c.advance()
-	now := c.now()
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	out := make([]Server, 0, len(c.st.order))
-	for _, p := range c.st.order {
-		out = append(out, c.full(c.st.servers[p.id], now))
+	now := c.core.now()
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
+	out := make([]Server, 0, len(c.core.st.order))
+	for _, p := range c.core.st.order {
+		out = append(out, c.full(c.core.st.servers[p.id], now))
 	}
 	return out
 }
@@ -30,7 +30,7 @@ func (c *Cloud) Server(id string) (Server, bool) {
 	if err != nil {
 		return Server{}, false
 	}
-	return c.full(r, c.now()), true
+	return c.full(r, c.core.now()), true
 }
 
 // UserDataSHA256 returns the SHA-256 of the user data of a server in hexadecimal digits,
@@ -55,11 +55,11 @@ func (c *Cloud) full(r *record, now time.Time) Server {
 // zero get a default: a new ID, ACTIVE, one core, 1 GiB, an address, the present time. The
 // utilization is ignored. The ledger records a new server with ByAdmin.
 func (c *Cloud) PutServer(s Server) (Server, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.now()
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	now := c.core.now()
 	if s.ID == "" {
-		s.ID = c.newID(c.hasServer)
+		s.ID = c.core.newID(c.core.st.hasServer)
 	}
 	if s.PowerState == "" {
 		s.PowerState = PowerOn
@@ -78,14 +78,14 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 	}
 	s.Zone = c.zoneOf(s.Host)
 	if s.Interfaces == nil {
-		s.Interfaces = c.attach(&s, nil)
+		s.Interfaces = c.core.st.attach(&s, nil)
 	}
 	s.CPU, s.Memory = max(s.CPU, 1), max(s.Memory, 1)
 	s.Labels = maps.Clone(s.Labels)
 	s.CPUUtilization, s.CPUUsageMHz, s.MemoryUsageMB = nil, nil, nil
 	r := &record{Server: s}
 	var err error
-	if old := c.st.servers[s.ID]; old != nil {
+	if old := c.core.st.servers[s.ID]; old != nil {
 		r.Key, r.Override, r.Labelled = old.Key, old.Override, old.Labelled
 		err = c.replace(r)
 	} else {
@@ -132,14 +132,14 @@ func (c *Cloud) ClearUtilisation(id string) error {
 
 func (c *Cloud) modify(id string, change func(*record)) error {
 	c.advance()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.st.servers[id]
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	r := c.core.st.servers[id]
 	if r == nil {
 		return notFound("server", id)
 	}
 	next := r.clone()
 	change(next)
-	next.UpdatedAt = c.now()
+	next.UpdatedAt = c.core.now()
 	return c.replace(next)
 }

@@ -137,7 +137,7 @@ func (c *Cloud) handleEvents(w http.ResponseWriter, r *request) error {
 func (c *Cloud) stream(w http.ResponseWriter, r *request, seq uint64) error {
 	_, _, dropped := c.events.after(seq)
 	stream := http.NewResponseController(w)
-	if err := c.sendEvent(w, event{seq: seq, kind: EventReady, at: c.now()}); err != nil {
+	if err := c.sendEvent(w, event{seq: seq, kind: EventReady, at: c.core.now()}); err != nil {
 		return err
 	}
 	for {
@@ -148,11 +148,11 @@ func (c *Cloud) stream(w http.ResponseWriter, r *request, seq uint64) error {
 			case <-changed:
 			case <-dropped:
 				return nil
-			case <-c.closed:
+			case <-c.core.closed:
 				return nil
 			case <-r.Context().Done():
 				return nil
-			case <-c.clock.After(heartbeat):
+			case <-c.core.clock.After(heartbeat):
 				if _, err := fmt.Fprint(w, ": still here\n\n"); err != nil {
 					return err
 				}
@@ -172,11 +172,11 @@ func (c *Cloud) sendEvent(w http.ResponseWriter, e event) error {
 	body := eventBody{Token: c.events.token(e.seq), Type: e.kind, At: e.at}
 	if e.r != nil {
 		body.ID = e.r.ID
-		if c.quirks.Load().NumericIDs {
+		if c.core.quirks.Load().NumericIDs {
 			body.ID = unquoted(json.RawMessage(encoded("", "id", e.r.ID).Value))
 		}
 		if e.kind != EventDeleted {
-			body.Server = c.represent(e.r, c.now())
+			body.Server = c.represent(e.r, c.core.now())
 		}
 	}
 	data, err := json.Marshal(body)

@@ -98,7 +98,7 @@ func (c *Cloud) wait(fired []*activeFault, when string) (drop bool) {
 		if f.Delay > 0 {
 			c.pause(durationOf(f.Delay))
 		}
-		if f.Hold && c.faults.hold(f, c.closed) {
+		if f.Hold && c.faults.hold(f, c.core.closed) {
 			return true
 		}
 	}

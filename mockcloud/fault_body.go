@@ -113,10 +113,10 @@ func (c *Cloud) writePaced(w http.ResponseWriter, r *request, body []byte, perSe
 	interval := time.Duration(step) * time.Second / time.Duration(perSecond)
 	for len(body) > 0 {
 		select {
-		case <-c.clock.After(interval):
+		case <-c.core.clock.After(interval):
 		case <-r.Context().Done():
 			return
-		case <-c.closed:
+		case <-c.core.closed:
 			return
 		}
 		n := min(step, len(body))

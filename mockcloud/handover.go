@@ -31,16 +31,16 @@ func errRetired() error {
 func (c *Cloud) HandOver() ([]Change, error) {
 	c.retired.Store(true)
 	c.stop()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, already := c.store.(retiredStore); !already {
-		c.store = retiredStore{c.store}
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	if _, already := c.core.store.(retiredStore); !already {
+		c.core.store = retiredStore{c.core.store}
 	}
-	c.st.due = nil
-	c.updateNextDue()
+	c.core.st.due = nil
+	c.core.updateNextDue()
 	content := []Change{}
 	for _, bucket := range handoverBuckets {
-		err := c.store.Load(bucket, func(key string, value []byte) error {
+		err := c.core.store.Load(bucket, func(key string, value []byte) error {
 			content = append(content, Change{Bucket: bucket, Key: key, Value: append([]byte(nil), value...)})
 			return nil
 		})

@@ -31,8 +31,8 @@ func defaultHosts() []Host {
 
 // Hosts returns all hosts with the usage that Options or PutHost set.
 func (c *Cloud) Hosts() []Host {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
 	return slices.Clone(c.opts.Hosts)
 }
 
@@ -43,8 +43,8 @@ func (c *Cloud) PutHost(host Host) error {
 	if host.Name == "" {
 		return invalid("name is required")
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
 	hosts := slices.Clone(c.opts.Hosts)
 	if at := hostNamed(hosts, host.Name); at >= 0 {
 		hosts[at] = host
@@ -58,8 +58,8 @@ func (c *Cloud) PutHost(host Host) error {
 // DeleteHost deletes a host. Servers keep its name. It returns an error if there
 // is no such host.
 func (c *Cloud) DeleteHost(name string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
 	at := hostNamed(c.opts.Hosts, name)
 	if at < 0 {
 		return notFound("host", name)
@@ -92,19 +92,19 @@ func (c *Cloud) handlePutHost(w http.ResponseWriter, r *request) error {
 
 // handleHosts handles GET /hosts.
 func (c *Cloud) handleHosts(w http.ResponseWriter, _ *request) error {
-	return writeJSON(w, http.StatusOK, c.hostUsage(c.now()))
+	return writeJSON(w, http.StatusOK, c.hostUsage(c.core.now()))
 }
 
 // hostUsage returns all hosts with their usage at a time.
 func (c *Cloud) hostUsage(now time.Time) []Host {
-	c.mu.RLock()
+	c.core.mu.RLock()
 	hosts := slices.Clone(c.opts.Hosts)
 	at := make(map[string]int, len(hosts))
 	for i, host := range hosts {
 		at[host.Name] = i
 	}
 	mhz, memory := make([]int, len(hosts)), make([]int, len(hosts))
-	for _, r := range c.st.servers {
+	for _, r := range c.core.st.servers {
 		i, known := at[r.Host]
 		if !known {
 			continue
@@ -114,7 +114,7 @@ func (c *Cloud) hostUsage(now time.Time) []Host {
 		mhz[i] += *s.CPUUsageMHz
 		memory[i] += *s.MemoryUsageMB
 	}
-	c.mu.RUnlock()
+	c.core.mu.RUnlock()
 	for i := range hosts {
 		if hosts[i].CPUUsageMHz == 0 {
 			hosts[i].CPUUsageMHz = mhz[i]

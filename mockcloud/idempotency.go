@@ -55,7 +55,7 @@ const maxKey = 255
 // is off.
 func (c *Cloud) keyFor(r *request, collection string, body []byte) (*keyRecord, error) {
 	key := r.Header.Get("Idempotency-Key")
-	if key == "" || !c.has(Idempotency) {
+	if key == "" || !c.core.has(Idempotency) {
 		return nil, nil //nolint:nilnil // a create without a key is valid
 	}
 	if len(key) > maxKey {
@@ -72,7 +72,7 @@ func (c *Cloud) keyFor(r *request, collection string, body []byte) (*keyRecord, 
 // with the same Idempotency-Key is processed; see Quirks.KeysInProgress.
 func (c *Cloud) beginKey(r *request, to route) (end func(), ok bool) {
 	key := r.Header.Get("Idempotency-Key")
-	if key == "" || !c.quirks.Load().KeysInProgress {
+	if key == "" || !c.core.quirks.Load().KeysInProgress {
 		return func() {}, true
 	}
 	key = to.template + " " + key
@@ -113,14 +113,14 @@ func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
 	if key == nil {
 		return keyedAnswer{}, false, nil
 	}
-	if open := c.creating(key.Key); open != nil {
+	if open := c.core.st.creating(key.Key); open != nil {
 		if open.Key.Hash != key.Hash {
 			return keyedAnswer{}, true, problem(http.StatusUnprocessableEntity, CodeKeyReused,
 				"this Idempotency-Key was used with another body")
 		}
 		return open.answer(), true, nil
 	}
-	known := c.st.keys[key.Key]
+	known := c.core.st.keys[key.Key]
 	if known == nil {
 		return keyedAnswer{}, false, nil
 	}
@@ -129,13 +129,13 @@ func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
 			"this Idempotency-Key was used with another body")
 	}
 	collection, _, _ := strings.Cut(known.Key, "/")
-	r, n := c.st.servers[known.ID], c.st.networks[known.ID]
+	r, n := c.core.st.servers[known.ID], c.core.st.networks[known.ID]
 	reverted := r != nil && collection == "reverts" && !r.CreatedAt.After(known.At)
 	switch { // another one may have the ID of one that is gone
 	case r != nil && r.Key == known.Key, reverted:
-		return keyedAnswer{status: known.Status, body: c.represent(r, c.now())}, true, nil
+		return keyedAnswer{status: known.Status, body: c.represent(r, c.core.now())}, true, nil
 	case n != nil && collection == "networks" && known.GoneAt.IsZero():
-		return keyedAnswer{status: known.Status, body: c.quirks.Load().shapeNetwork(n)}, true, nil
+		return keyedAnswer{status: known.Status, body: c.core.quirks.Load().shapeNetwork(n)}, true, nil
 	}
 	return keyedAnswer{status: known.Status, body: known.Body}, true, nil
 }

@@ -31,7 +31,7 @@ func (b createServer) attachments() []Attachment {
 }
 
 // attachable returns an error for interfaces whose capability is off.
-func (b createServer) attachable(c *Cloud) error {
+func (b createServer) attachable(c *core) error {
 	addressed := slices.ContainsFunc(b.Interfaces, func(a Attachment) bool { return a.Addresses != nil })
 	switch {
 	case (b.NetworkID != nil || b.Interfaces != nil) && !c.has(Networks):
@@ -72,10 +72,10 @@ func (b createServer) checkInterfaces() error {
 
 // admitAttachments returns an error if a network does not exist, or if an address is none of
 // its network or has been taken. The caller holds mu.
-func (c *Cloud) admitAttachments(b createServer) error {
+func (s *state) admitAttachments(b createServer) error {
 	asked := map[lease]bool{}
 	for _, a := range b.attachments() {
-		n := c.st.networks[a.NetworkID]
+		n := s.networks[a.NetworkID]
 		if n == nil {
 			return invalid("there is no network %q", a.NetworkID)
 		}
@@ -85,7 +85,7 @@ func (c *Cloud) admitAttachments(b createServer) error {
 				return problem(http.StatusBadRequest, CodeAddressInvalid, "a server of the network %s, %s with the gateway %s, cannot have the address %s", n.Name, n.CIDR, n.Gateway, text)
 			}
 			taken := lease{network: n.ID, address: address}
-			if _, used := c.st.addresses[taken]; used || asked[taken] {
+			if _, used := s.addresses[taken]; used || asked[taken] {
 				return problem(http.StatusConflict, CodeAddressInUse, "the address %s of the network %s is in use", text, n.Name)
 			}
 			asked[taken] = true

@@ -68,7 +68,7 @@ type LedgerEntry struct {
 
 // entry completes e and returns it with the change that stores it. The caller
 // holds mu and appends the entry after it has stored the change.
-func (c *Cloud) entry(e LedgerEntry) (LedgerEntry, Change) {
+func (c *core) entry(e LedgerEntry) (LedgerEntry, Change) {
 	e.Seq = len(c.st.ledger) + 1
 	if e.Time.IsZero() {
 		e.Time = c.now()
@@ -82,9 +82,9 @@ func (c *Cloud) entry(e LedgerEntry) (LedgerEntry, Change) {
 // Ledger returns all effects, oldest first.
 func (c *Cloud) Ledger() []LedgerEntry {
 	c.advance()
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return slices.Clone(c.st.ledger)
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
+	return slices.Clone(c.core.st.ledger)
 }
 
 // MostAlive returns, for each value of a label, the maximum number of servers

@@ -18,7 +18,8 @@ type metrics struct {
 	faults   prometheus.Counter
 }
 
-func newMetrics(c *Cloud) *metrics {
+// newMetrics returns the metrics of a cloud with a version and the state of a core.
+func newMetrics(version string, c *core) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -46,7 +47,7 @@ func newMetrics(c *Cloud) *metrics {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "privatecloud_build_info",
 		Help:        "Always 1; the labels are the version of the binary and the Go version that built it.",
-		ConstLabels: prometheus.Labels{"version": c.opts.Version, "goversion": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
 	m.registry.MustRegister(m.calls, m.duration, m.faults, servers, build)

@@ -29,10 +29,10 @@ func checkName(name string) error {
 // admitName returns an error if a new server may not have the name. The caller
 // holds mu for reading.
 func (c *Cloud) admitName(name, folder string) error {
-	if c.prohibitedNames.match(name) {
+	if c.core.prohibitedNames.match(name) {
 		return problem(http.StatusForbidden, CodeNameProhibited, "the name %q is prohibited", name)
 	}
-	if c.has(UniqueNames) && (len(c.namesakes(name, folder)) > 0 || c.beingCreated(name, folder)) {
+	if c.core.has(UniqueNames) && (len(c.namesakes(name, folder)) > 0 || c.beingCreated(name, folder)) {
 		return problem(http.StatusConflict, CodeNameTaken, "the name %q is taken", name)
 	}
 	return nil
@@ -41,10 +41,10 @@ func (c *Cloud) admitName(name, folder string) error {
 // namesakes returns the servers of a name, oldest first, of the folder alone if names
 // are unique per folder. The caller holds mu.
 func (c *Cloud) namesakes(name, folder string) []*record {
-	sets := []map[string]struct{}{c.st.byName[name]}
-	if c.quirks.Load().NormalizeNames {
+	sets := []map[string]struct{}{c.core.st.byName[name]}
+	if c.core.quirks.Load().NormalizeNames {
 		sets = nil
-		for other, ids := range c.st.byName {
+		for other, ids := range c.core.st.byName {
 			if normalized(other) == normalized(name) {
 				sets = append(sets, ids)
 			}
@@ -53,7 +53,7 @@ func (c *Cloud) namesakes(name, folder string) []*record {
 	var found []*record
 	for _, ids := range sets {
 		for id := range ids {
-			if r := c.st.servers[id]; c.sameFolder(r.Folder, folder) {
+			if r := c.core.st.servers[id]; c.sameFolder(r.Folder, folder) {
 				found = append(found, r)
 			}
 		}
@@ -63,16 +63,16 @@ func (c *Cloud) namesakes(name, folder string) []*record {
 }
 
 // sameFolder reports whether names of two folders exclude each other.
-func (c *Cloud) sameFolder(a, b string) bool { return a == b || !c.has(FolderNames) }
+func (c *Cloud) sameFolder(a, b string) bool { return a == b || !c.core.has(FolderNames) }
 
 // beingCreated reports whether an open operation creates a server of the name. The
 // caller holds mu.
 func (c *Cloud) beingCreated(name, folder string) bool {
 	same := func(other string) bool { return other == name }
-	if c.quirks.Load().NormalizeNames {
+	if c.core.quirks.Load().NormalizeNames {
 		same = func(other string) bool { return normalized(other) == normalized(name) }
 	}
-	for _, o := range c.st.operations {
+	for _, o := range c.core.st.operations {
 		if o.Create != nil && !o.Done && same(o.Create.Name) && c.sameFolder(deref(o.Create.Folder, ""), folder) {
 			return true
 		}
@@ -82,7 +82,7 @@ func (c *Cloud) beingCreated(name, folder string) bool {
 
 // shownName returns a name as answers have it.
 func (c *Cloud) shownName(name string) string {
-	if c.quirks.Load().NormalizeNames {
+	if c.core.quirks.Load().NormalizeNames {
 		return normalized(name)
 	}
 	return name
@@ -94,14 +94,14 @@ func (c *Cloud) handleCheck(w http.ResponseWriter, r *request) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	c.mu.RLock()
+	c.core.mu.RLock()
 	err := c.admitName(name, r.URL.Query().Get("folder"))
-	c.mu.RUnlock()
+	c.core.mu.RUnlock()
 	if err != nil {
 		return err
 	}
 	body := map[string]any{"name": c.shownName(name), "available": true}
-	return writeJSON(w, http.StatusOK, c.quirks.Load().shapeList(body, "Name", "AVAILABLE"))
+	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeList(body, "Name", "AVAILABLE"))
 }
 
 // globs matches text against any of a list of names or globs.

@@ -71,50 +71,50 @@ func (c *Cloud) handleCreateNetwork(w http.ResponseWriter, r *request) error {
 }
 
 func (c *Cloud) createNetwork(body createNetwork, key *keyRecord, requestID string) (keyedAnswer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
 	if answer, found, err := c.replay(key); found || err != nil {
 		return answer, err
 	}
 	if err := c.admitNetworkName(body.Name); err != nil {
 		return keyedAnswer{}, err
 	}
-	now := c.now()
+	now := c.core.now()
 	n := &Network{
-		ID: c.newID(c.hasNetwork), Name: body.Name, CIDR: body.CIDR, Gateway: body.Gateway,
+		ID: c.core.newID(c.core.st.hasNetwork), Name: body.Name, CIDR: body.CIDR, Gateway: body.Gateway,
 		CreatedAt: now, UpdatedAt: now,
 	}
 	how := LedgerEntry{Op: OpCreateNetwork, NetworkID: n.ID, Name: n.Name, RequestID: requestID}
-	answer := keyedAnswer{status: http.StatusCreated, body: c.quirks.Load().shapeNetwork(n)}
+	answer := keyedAnswer{status: http.StatusCreated, body: c.core.quirks.Load().shapeNetwork(n)}
 	changes := []Change{encoded(bucketNetworks, n.ID, n)}
 	if key != nil {
 		how.Key = keyOf(key.Key)
 		key.record(n.ID, answer, now)
 		changes = append(changes, encoded(bucketKeys, key.Key, key))
 	}
-	entry, change := c.entry(how)
-	if err := c.store.Write(append(changes, change)...); err != nil {
+	entry, change := c.core.entry(how)
+	if err := c.core.store.Write(append(changes, change)...); err != nil {
 		return keyedAnswer{}, err
 	}
 	if key != nil {
-		c.st.keys[key.Key] = key
+		c.core.st.keys[key.Key] = key
 	}
-	c.st.ledger = append(c.st.ledger, entry)
+	c.core.st.ledger = append(c.core.st.ledger, entry)
 	c.rememberNetwork(n.ID)
-	c.st.networks[n.ID] = n
+	c.core.st.networks[n.ID] = n
 	return answer, nil
 }
 
 // admitNetworkName returns an error if a new network may not have the name. The
 // caller holds mu.
 func (c *Cloud) admitNetworkName(name string) error {
-	if c.prohibitedNames.match(name) {
+	if c.core.prohibitedNames.match(name) {
 		return problem(http.StatusForbidden, CodeNameProhibited, "the name %q is prohibited", name)
 	}
-	if !c.has(UniqueNames) {
+	if !c.core.has(UniqueNames) {
 		return nil
 	}
-	for _, n := range c.st.networks {
+	for _, n := range c.core.st.networks {
 		if c.shownName(n.Name) == c.shownName(name) {
 			return problem(http.StatusConflict, CodeNameTaken, "the name %q is taken", name)
 		}
@@ -124,7 +124,7 @@ func (c *Cloud) admitNetworkName(name string) error {
 
 // handleListNetworks handles GET /networks: all of them, oldest first.
 func (c *Cloud) handleListNetworks(w http.ResponseWriter, _ *request) error {
-	q := c.quirks.Load()
+	q := c.core.quirks.Load()
 	networks := []any{}
 	for _, n := range sortedNetworks(c.readNetworks()) {
 		networks = append(networks, q.shapeNetwork(&n))
@@ -135,14 +135,14 @@ func (c *Cloud) handleListNetworks(w http.ResponseWriter, _ *request) error {
 // rememberNetwork records the present version of a network before it changes, for
 // reads that lag. The caller holds mu.
 func (c *Cloud) rememberNetwork(id string) {
-	c.st.pastNetworks.add(c.now(), c.quirks.Load().keep(), id, c.st.networks[id])
+	c.core.st.pastNetworks.add(c.core.now(), c.core.quirks.Load().keep(), id, c.core.st.networks[id])
 }
 
 // Networks returns all networks, oldest first.
 func (c *Cloud) Networks() []Network {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return sortedNetworks(c.st.networks)
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
+	return sortedNetworks(c.core.st.networks)
 }
 
 func sortedNetworks(networks map[string]*Network) []Network {
@@ -165,7 +165,7 @@ func (c *Cloud) handleGetNetwork(w http.ResponseWriter, r *request) error {
 	if n == nil {
 		return notFound("network", r.vars[0])
 	}
-	return writeJSON(w, http.StatusOK, c.quirks.Load().shapeNetwork(n))
+	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeNetwork(n))
 }
 
 // handlePatchNetwork handles PATCH /networks/{id}. Only the gateway can change.
@@ -180,9 +180,9 @@ func (c *Cloud) handlePatchNetwork(w http.ResponseWriter, r *request) error {
 	if err := decodeStrict(data, &body); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := c.st.networks[r.vars[0]]
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	n := c.core.st.networks[r.vars[0]]
 	if n == nil {
 		return notFound("network", r.vars[0])
 	}
@@ -190,28 +190,28 @@ func (c *Cloud) handlePatchNetwork(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	next := *n
-	next.Gateway, next.UpdatedAt = body.Gateway, c.now()
-	q := c.quirks.Load()
+	next.Gateway, next.UpdatedAt = body.Gateway, c.core.now()
+	q := c.core.quirks.Load()
 	switch q.IgnorePatch {
 	case PatchUnchanged:
 		return writeJSON(w, http.StatusOK, q.shapeNetwork(n))
 	case PatchEcho:
 		return writeJSON(w, http.StatusOK, q.shapeNetwork(&next))
 	}
-	if err := c.store.Write(encoded(bucketNetworks, n.ID, next)); err != nil {
+	if err := c.core.store.Write(encoded(bucketNetworks, n.ID, next)); err != nil {
 		return err
 	}
 	c.rememberNetwork(n.ID)
-	c.st.networks[n.ID] = &next
+	c.core.st.networks[n.ID] = &next
 	return writeJSON(w, http.StatusOK, q.shapeNetwork(&next))
 }
 
 // handleDeleteNetwork handles DELETE /networks/{id}. It returns 409 while servers
 // are attached.
 func (c *Cloud) handleDeleteNetwork(w http.ResponseWriter, r *request) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if attached := c.st.attached[r.vars[0]]; attached > 0 && c.st.networks[r.vars[0]] != nil {
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	if attached := c.core.st.attached[r.vars[0]]; attached > 0 && c.core.st.networks[r.vars[0]] != nil {
 		return problem(http.StatusConflict, CodeAttached, "%d servers are attached", attached)
 	}
 	if err := c.removeNetwork(r.vars[0], LedgerEntry{RequestID: r.id}); err != nil {
@@ -224,25 +224,25 @@ func (c *Cloud) handleDeleteNetwork(w http.ResponseWriter, r *request) error {
 // removeNetwork deletes a network. It completes the ledger entry with the fields of
 // the network. The caller holds mu.
 func (c *Cloud) removeNetwork(id string, how LedgerEntry) error {
-	n := c.st.networks[id]
+	n := c.core.st.networks[id]
 	if n == nil {
 		return notFound("network", id)
 	}
 	how.Op, how.NetworkID, how.Name = OpDeleteNetwork, n.ID, n.Name
-	entry, change := c.entry(how)
+	entry, change := c.core.entry(how)
 	changes := []Change{change, {Bucket: bucketNetworks, Key: n.ID}}
-	gone := c.keysOf(n.ID, entry.Time, &changes)
-	if err := c.store.Write(changes...); err != nil {
+	gone := c.core.st.keysOf(n.ID, entry.Time, &changes)
+	if err := c.core.store.Write(changes...); err != nil {
 		return err
 	}
 	for _, key := range gone {
-		c.st.keys[key.Key] = key
-		c.st.due.add(due{at: key.GoneAt.Add(time.Duration(c.opts.KeyRetention)), what: dueForget, id: key.Key})
+		c.core.st.keys[key.Key] = key
+		c.core.st.due.add(due{at: key.GoneAt.Add(c.core.retention), what: dueForget, id: key.Key})
 	}
-	c.updateNextDue()
-	c.st.ledger = append(c.st.ledger, entry)
+	c.core.updateNextDue()
+	c.core.st.ledger = append(c.core.st.ledger, entry)
 	c.rememberNetwork(n.ID)
-	delete(c.st.networks, n.ID)
+	delete(c.core.st.networks, n.ID)
 	return nil
 }
 
@@ -250,11 +250,11 @@ func (c *Cloud) removeNetwork(id string, how LedgerEntry) error {
 // Fields that are zero get a default: a new ID, the present time. The ledger
 // records a new network with ByAdmin.
 func (c *Cloud) PutNetwork(n Network) (Network, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.now()
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	now := c.core.now()
 	if n.ID == "" {
-		n.ID = c.newID(c.hasNetwork)
+		n.ID = c.core.newID(c.core.st.hasNetwork)
 	}
 	if n.CreatedAt.IsZero() {
 		n.CreatedAt = now
@@ -262,24 +262,24 @@ func (c *Cloud) PutNetwork(n Network) (Network, error) {
 	n.UpdatedAt = now
 	changes := []Change{encoded(bucketNetworks, n.ID, n)}
 	var entries []LedgerEntry
-	if c.st.networks[n.ID] == nil {
-		entry, change := c.entry(LedgerEntry{Op: OpCreateNetwork, By: ByAdmin, NetworkID: n.ID, Name: n.Name})
+	if c.core.st.networks[n.ID] == nil {
+		entry, change := c.core.entry(LedgerEntry{Op: OpCreateNetwork, By: ByAdmin, NetworkID: n.ID, Name: n.Name})
 		entries, changes = append(entries, entry), append(changes, change)
 	}
-	if err := c.store.Write(changes...); err != nil {
+	if err := c.core.store.Write(changes...); err != nil {
 		return Network{}, fmt.Errorf("putting network %s: %w", n.ID, err)
 	}
-	c.st.ledger = append(c.st.ledger, entries...)
+	c.core.st.ledger = append(c.core.st.ledger, entries...)
 	c.rememberNetwork(n.ID)
-	c.st.networks[n.ID] = &n
+	c.core.st.networks[n.ID] = &n
 	return n, nil
 }
 
 // DeleteNetwork deletes a network even if servers are attached to it. It returns an
 // error if there is no such network.
 func (c *Cloud) DeleteNetwork(id string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
 	return c.removeNetwork(id, LedgerEntry{By: ByAdmin})
 }
 
@@ -297,9 +297,9 @@ func (c *Cloud) handlePutNetwork(w http.ResponseWriter, r *request) error {
 
 // keysOf returns the keys of a network as expiring, and appends their changes. It
 // reads all keys, because networks do not have their key. The caller holds mu.
-func (c *Cloud) keysOf(id string, at time.Time, changes *[]Change) []*keyRecord {
+func (s *state) keysOf(id string, at time.Time, changes *[]Change) []*keyRecord {
 	var gone []*keyRecord
-	for _, key := range c.st.keys {
+	for _, key := range s.keys {
 		if key.ID == id && strings.HasPrefix(key.Key, "networks/") {
 			next := key.goneAt(at)
 			gone = append(gone, next)

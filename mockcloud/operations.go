@@ -49,11 +49,11 @@ func (o *operation) answer() keyedAnswer {
 }
 
 // operates reports whether changes are answered with operations. The caller holds mu.
-func (c *Cloud) operates() bool { return c.has(Operations) && c.behave.OperationTime > 0 }
+func (c *Cloud) operates() bool { return c.core.has(Operations) && c.core.behave.OperationTime > 0 }
 
 // creating returns the open create or revert with a key, nil if there is none. The caller holds mu.
-func (c *Cloud) creating(key string) *operation {
-	for _, o := range c.st.operations {
+func (s *state) creating(key string) *operation {
+	for _, o := range s.operations {
 		if !o.Done && o.Key != nil && o.Key.Key == key {
 			return o
 		}
@@ -62,8 +62,8 @@ func (c *Cloud) creating(key string) *operation {
 }
 
 // idle returns an error if an operation about a server is open. The caller holds mu.
-func (c *Cloud) idle(id string) error {
-	for _, o := range c.st.operations {
+func (s *state) idle(id string) error {
+	for _, o := range s.operations {
 		if !o.Done && o.ServerID == id {
 			return problem(http.StatusConflict, CodeInvalidState, "an operation of the server is in progress")
 		}
@@ -76,31 +76,31 @@ func (c *Cloud) startOperation(o operation) (keyedAnswer, error) {
 	name := ""
 	if o.Create != nil {
 		name = o.Create.Name
-	} else if r := c.st.servers[o.ServerID]; r != nil {
+	} else if r := c.core.st.servers[o.ServerID]; r != nil {
 		name = r.Name
 	}
-	o.ID, o.Began = uuid.NewString(), c.now()
-	o.EndsAt = o.Began.Add(time.Duration(c.behave.OperationTime))
-	o.Fail = matches(c.behave.FailOperations, name)
-	if err := c.store.Write(encoded(bucketOperations, o.ID, &o)); err != nil {
+	o.ID, o.Began = uuid.NewString(), c.core.now()
+	o.EndsAt = o.Began.Add(time.Duration(c.core.behave.OperationTime))
+	o.Fail = matches(c.core.behave.FailOperations, name)
+	if err := c.core.store.Write(encoded(bucketOperations, o.ID, &o)); err != nil {
 		return keyedAnswer{}, err
 	}
-	c.st.operations[o.ID] = &o
-	c.st.due.add(o.due())
-	c.updateNextDue()
+	c.core.st.operations[o.ID] = &o
+	c.core.st.due.add(o.due())
+	c.core.updateNextDue()
 	return o.answer(), nil
 }
 
 // endOperation makes the change of an operation, or forgets one that ended long ago.
 // The caller holds mu.
 func (c *Cloud) endOperation(id string, at time.Time) error {
-	open := c.st.operations[id]
+	open := c.core.st.operations[id]
 	if open == nil {
 		return nil
 	}
 	if open.Done {
-		delete(c.st.operations, id)
-		return c.store.Write(Change{Bucket: bucketOperations, Key: id})
+		delete(c.core.st.operations, id)
+		return c.core.store.Write(Change{Bucket: bucketOperations, Key: id})
 	}
 	ended := *open
 	ended.Done, ended.EndsAt = true, at
@@ -113,9 +113,9 @@ func (c *Cloud) endOperation(id string, at time.Time) error {
 		}
 		ended.Error = cause
 	}
-	c.st.operations[id] = &ended
-	c.st.due.add(ended.due())
-	return c.store.Write(encoded(bucketOperations, id, &ended))
+	c.core.st.operations[id] = &ended
+	c.core.st.due.add(ended.due())
+	return c.core.store.Write(encoded(bucketOperations, id, &ended))
 }
 
 // perform makes the change of an operation. The caller holds mu.
@@ -125,12 +125,12 @@ func (c *Cloud) perform(o *operation) error {
 		o.ServerID = id
 		return err
 	}
-	r := c.st.servers[o.ServerID]
+	r := c.core.st.servers[o.ServerID]
 	if r == nil {
 		return notFound("server", o.ServerID)
 	}
 	if o.Delete {
-		return c.remove(r, c.now(), LedgerEntry{Op: OpDelete, By: ByClient, RequestID: o.RequestID, Final: true})
+		return c.remove(r, c.core.now(), LedgerEntry{Op: OpDelete, By: ByClient, RequestID: o.RequestID, Final: true})
 	}
 	if o.Revert != "" {
 		_, err := c.revertNow(r, o.Revert, o.Key, o.RequestID)
@@ -141,25 +141,25 @@ func (c *Cloud) perform(o *operation) error {
 }
 
 func (c *Cloud) performCreate(o *operation) (string, error) {
-	if err := c.admitAttachments(*o.Create); err != nil {
+	if err := c.core.st.admitAttachments(*o.Create); err != nil {
 		return "", err
 	}
-	before := len(c.st.ledger)
+	before := len(c.core.st.ledger)
 	if _, err := c.createNow(*o.Create, o.Key, o.RequestID); err != nil {
 		return "", err
 	}
-	return c.st.ledger[before].ServerID, nil
+	return c.core.st.ledger[before].ServerID, nil
 }
 
 // handleGetOperation handles GET /operations/{id}.
 func (c *Cloud) handleGetOperation(w http.ResponseWriter, r *request) error {
-	c.mu.RLock()
-	o := c.st.operations[r.vars[0]]
-	c.mu.RUnlock()
+	c.core.mu.RLock()
+	o := c.core.st.operations[r.vars[0]]
+	c.core.mu.RUnlock()
 	if o == nil {
 		return notFound("operation", r.vars[0])
 	}
-	body := map[string]any{"id": o.ID, "done": o.Done, "progress": o.progress(c.now())}
+	body := map[string]any{"id": o.ID, "done": o.Done, "progress": o.progress(c.core.now())}
 	if o.ServerID != "" {
 		body["serverId"] = o.ServerID
 	}
@@ -179,13 +179,13 @@ func (o *operation) progress(now time.Time) int {
 
 // ForgetOperations forgets all operations. Open ones have no effect.
 func (c *Cloud) ForgetOperations() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id := range c.st.operations {
-		if err := c.store.Write(Change{Bucket: bucketOperations, Key: id}); err != nil {
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	for id := range c.core.st.operations {
+		if err := c.core.store.Write(Change{Bucket: bucketOperations, Key: id}); err != nil {
 			return err
 		}
-		delete(c.st.operations, id)
+		delete(c.core.st.operations, id)
 	}
 	return nil
 }

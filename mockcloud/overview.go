@@ -56,23 +56,23 @@ type faultSummary struct {
 // overview returns the overview with the newest servers that match filter: a part of
 // the name, ID, state or host, in any case.
 func (c *Cloud) overview(filter string) overview {
-	now := c.now()
+	now := c.core.now()
 	o := overview{
 		hosts:  excerptOf(c.hostUsage(now)),
 		faults: c.faultSummaries(),
 	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
 	o.summary, o.servers = c.serversMatching(strings.ToLower(filter), now)
-	networks := slices.SortedFunc(maps.Values(c.st.networks), func(a, b *Network) int {
+	networks := slices.SortedFunc(maps.Values(c.core.st.networks), func(a, b *Network) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	o.networks = excerpt[Network]{Total: len(networks), Items: []Network{}}
 	for _, n := range networks[:min(len(networks), overviewItems)] {
 		o.networks.Items = append(o.networks.Items, *n)
 	}
-	o.ledger = excerptOf(c.st.ledger[max(0, len(c.st.ledger)-overviewItems):])
-	o.ledger.Total = len(c.st.ledger)
+	o.ledger = excerptOf(c.core.st.ledger[max(0, len(c.core.st.ledger)-overviewItems):])
+	o.ledger.Total = len(c.core.st.ledger)
 	slices.Reverse(o.ledger.Items)
 	return o
 }
@@ -80,11 +80,11 @@ func (c *Cloud) overview(filter string) overview {
 // serversMatching returns the summary of all servers, and the newest that match. The
 // caller holds mu.
 func (c *Cloud) serversMatching(filter string, now time.Time) (summary, excerpt[Server]) {
-	all := summary{At: now, Profile: c.opts.Profile, Servers: map[State]int{}}
+	all := summary{At: now, Profile: c.core.profile, Servers: map[State]int{}}
 	matching := excerpt[Server]{Items: []Server{}}
 	percent := 0
-	for _, p := range slices.Backward(c.st.order) {
-		r := c.st.servers[p.id]
+	for _, p := range slices.Backward(c.core.st.order) {
+		r := c.core.st.servers[p.id]
 		s := r.Server
 		c.measure(r, &s, now)
 		all.Servers[s.State]++
@@ -98,7 +98,7 @@ func (c *Cloud) serversMatching(filter string, now time.Time) (summary, excerpt[
 			matching.Items = append(matching.Items, s)
 		}
 	}
-	if n := len(c.st.order); n > 0 {
+	if n := len(c.core.st.order); n > 0 {
 		mean := float64(percent) / float64(n)
 		all.CPUUtilization = &mean
 	}

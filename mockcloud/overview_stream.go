@@ -32,11 +32,11 @@ func (c *Cloud) handleOverview(w http.ResponseWriter, r *request) error {
 			return nil //nolint:nilerr // see above
 		}
 		select {
-		case <-c.clock.After(overviewInterval):
+		case <-c.core.clock.After(overviewInterval):
 			c.advance()
 		case <-dropped:
 			return nil
-		case <-c.closed:
+		case <-c.core.closed:
 			return nil
 		case <-r.Context().Done():
 			return nil

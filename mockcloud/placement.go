@@ -43,7 +43,7 @@ func (c *Cloud) hostsFor(b createServer) ([]Host, error) {
 	if b.AntiAffinity == nil {
 		return hosts, nil
 	}
-	taken := c.hostsOf(*b.AntiAffinity)
+	taken := c.core.st.hostsOf(*b.AntiAffinity)
 	free := slices.DeleteFunc(slices.Clone(hosts), func(h Host) bool { return taken[h.Name] })
 	switch {
 	case len(free) > 0:
@@ -59,15 +59,15 @@ func (c *Cloud) pickHost(hosts []Host) string {
 	if len(hosts) == 0 {
 		return ""
 	}
-	host := hosts[c.st.placed%len(hosts)].Name
-	c.st.placed++
+	host := hosts[c.core.st.placed%len(hosts)].Name
+	c.core.st.placed++
 	return host
 }
 
 // hostsOf returns the hosts that have servers with an anti-affinity. The caller holds mu.
-func (c *Cloud) hostsOf(a AntiAffinity) map[string]bool {
+func (s *state) hostsOf(a AntiAffinity) map[string]bool {
 	hosts := map[string]bool{}
-	for _, r := range c.st.servers {
+	for _, r := range s.servers {
 		if r.AntiAffinity != nil && *r.AntiAffinity == a {
 			hosts[r.Host] = true
 		}

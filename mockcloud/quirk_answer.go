@@ -47,7 +47,7 @@ func (c *Cloud) serveQuirky(w http.ResponseWriter, r *request, to route, q *Quir
 		return
 	}
 	if listing && q.HugeListing > 0 && out.status == http.StatusOK {
-		out.stream = hugeListing(out.body, q.HugeListing, c.opts.Profile == Core)
+		out.stream = hugeListing(out.body, q.HugeListing, c.core.profile == Core)
 	}
 	if r.URL.Path == "/capabilities" {
 		q.answerCapabilities(out)
@@ -61,7 +61,7 @@ func (c *Cloud) serveQuirky(w http.ResponseWriter, r *request, to route, q *Quir
 func (c *Cloud) refuseUntil(w http.ResponseWriter, ahead time.Duration) {
 	// A nil value keeps the server from adding the header.
 	w.Header()["Date"] = nil
-	w.Header().Set("Retry-After", c.now().Add(ahead).Format(http.TimeFormat))
+	w.Header().Set("Retry-After", c.core.now().Add(ahead).Format(http.TimeFormat))
 	writeProblem(w, problem(http.StatusTooManyRequests, CodeRateLimited, "too many calls"))
 }
 

@@ -271,7 +271,7 @@ const firstNumericID = 1<<53 + 1
 // newID returns the ID of a new server, network or snapshot that is not used; see
 // NumericIDs and ReusesIDs. The caller holds mu, and appends to the ledger before it
 // calls newID again.
-func (c *Cloud) newID(used func(id string) bool) string {
+func (c *core) newID(used func(id string) bool) string {
 	q := c.quirks.Load()
 	first, next := int64(firstNumericID), int64(len(c.st.ledger))
 	switch {
@@ -291,13 +291,13 @@ func (c *Cloud) newID(used func(id string) bool) string {
 }
 
 // hasServer, hasNetwork and hasSnapshot report whether an ID is used. The caller holds mu.
-func (c *Cloud) hasServer(id string) bool { return c.st.servers[id] != nil }
+func (s *state) hasServer(id string) bool { return s.servers[id] != nil }
 
-func (c *Cloud) hasNetwork(id string) bool { return c.st.networks[id] != nil }
+func (s *state) hasNetwork(id string) bool { return s.networks[id] != nil }
 
-func (c *Cloud) hasSnapshot(id string) bool {
-	for _, r := range c.st.servers {
-		if slices.ContainsFunc(r.Snapshots, func(s Snapshot) bool { return s.ID == id }) {
+func (s *state) hasSnapshot(id string) bool {
+	for _, r := range s.servers {
+		if slices.ContainsFunc(r.Snapshots, func(one Snapshot) bool { return one.ID == id }) {
 			return true
 		}
 	}

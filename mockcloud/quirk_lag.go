@@ -53,7 +53,7 @@ func (h history[T]) before(now time.Time, late lag) map[string]*T {
 
 // nextLag returns the lag of the next read; nil if the read is up to date.
 func (c *Cloud) nextLag() lag {
-	q := c.quirks.Load()
+	q := c.core.quirks.Load()
 	replica := time.Duration(0)
 	if q.ReplicaLag > 0 && c.reads.Add(1)%2 == 0 {
 		replica = time.Duration(q.ReplicaLag)
@@ -71,10 +71,10 @@ func (c *Cloud) nextLag() lag {
 // readServer returns a server as the next read shows it.
 func (c *Cloud) readServer(id string) (*record, error) {
 	late := c.nextLag()
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	r := c.st.servers[id]
-	if was, changed := c.st.pastServers.before(c.now(), late)[id]; changed {
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
+	r := c.core.st.servers[id]
+	if was, changed := c.core.st.pastServers.before(c.core.now(), late)[id]; changed {
 		r = was
 	}
 	if r == nil {
@@ -86,10 +86,10 @@ func (c *Cloud) readServer(id string) (*record, error) {
 // readNetworks returns the networks as the next read shows them, by ID.
 func (c *Cloud) readNetworks() map[string]*Network {
 	late := c.nextLag()
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	shown := maps.Clone(c.st.networks)
-	overlay(shown, c.st.pastNetworks.before(c.now(), late))
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
+	shown := maps.Clone(c.core.st.networks)
+	overlay(shown, c.core.st.pastNetworks.before(c.core.now(), late))
 	return shown
 }
 
@@ -113,8 +113,8 @@ type listed struct {
 // readListing returns the servers as the next listing shows them. The caller holds
 // mu.
 func (c *Cloud) readListing(q listQuery, now time.Time) listed {
-	l := listed{servers: c.st.servers, order: c.st.order}
-	if versions := c.st.pastServers.before(now, c.nextLag()); len(versions) > 0 {
+	l := listed{servers: c.core.st.servers, order: c.core.st.order}
+	if versions := c.core.st.pastServers.before(now, c.nextLag()); len(versions) > 0 {
 		l.servers = maps.Clone(l.servers)
 		overlay(l.servers, versions)
 		l.order = make([]position, 0, len(l.servers))
@@ -123,7 +123,7 @@ func (c *Cloud) readListing(q listQuery, now time.Time) listed {
 		}
 		slices.SortFunc(l.order, position.compare)
 	}
-	if limit := c.quirks.Load().ListCap; limit > 0 {
+	if limit := c.core.quirks.Load().ListCap; limit > 0 {
 		l.order = l.capped(limit, q)
 	}
 	return l

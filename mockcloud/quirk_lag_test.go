@@ -151,7 +151,7 @@ func TestHistoryForgetsWhatNoReadNeeds(t *testing.T) {
 		h.create(fmt.Sprint("web-", i))
 		h.clock.Advance(time.Second)
 	}
-	if got := len(h.cloud.st.pastServers); got > 1 {
+	if got := len(h.cloud.core.st.pastServers); got > 1 {
 		t.Errorf("%d versions are kept, want those of the last second", got)
 	}
 }

@@ -39,7 +39,7 @@ func (c *Cloud) sendGzipBomb(w http.ResponseWriter, size int64) {
 	w.WriteHeader(http.StatusOK)
 	packed := gzip.NewWriter(w)
 	head, tail := "[", "{}]\n"
-	if c.opts.Profile != Core {
+	if c.core.profile != Core {
 		head, tail = `{"servers":[`, "{}]}\n"
 	}
 	if _, err := packed.Write([]byte(head)); err != nil {

@@ -50,8 +50,8 @@ func (c *Cloud) handleRevert(w http.ResponseWriter, r *request) error {
 }
 
 func (c *Cloud) revert(server, snapshot string, key *keyRecord, requestID string) (keyedAnswer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
 	if answer, found, err := c.replay(key); found || err != nil {
 		return answer, err
 	}
@@ -76,20 +76,20 @@ func (c *Cloud) revertNow(r *record, snapshot string, key *keyRecord, requestID 
 	}
 	next := r.clone()
 	next.CPU, next.Memory, next.PowerState, next.Disks = was.CPU, was.Memory, was.PowerState, was.Disks
-	next.State, next.OffAt, next.UpdatedAt = stateFor(was.PowerState), time.Time{}, c.now()
-	answer := keyedAnswer{status: http.StatusOK, body: c.represent(next, c.now())}
-	entry, change := c.entry(LedgerEntry{Op: OpRevert, ServerID: r.ID, SnapshotID: snapshot, Name: r.Name, Labels: r.Labels, RequestID: requestID})
+	next.State, next.OffAt, next.UpdatedAt = stateFor(was.PowerState), time.Time{}, c.core.now()
+	answer := keyedAnswer{status: http.StatusOK, body: c.represent(next, c.core.now())}
+	entry, change := c.core.entry(LedgerEntry{Op: OpRevert, ServerID: r.ID, SnapshotID: snapshot, Name: r.Name, Labels: r.Labels, RequestID: requestID})
 	changes := []Change{change}
 	if key != nil {
-		key.record(r.ID, answer, c.now())
+		key.record(r.ID, answer, c.core.now())
 		changes = append(changes, encoded(bucketKeys, key.Key, key))
 	}
 	if err := c.replace(next, changes...); err != nil {
 		return keyedAnswer{}, err
 	}
 	if key != nil {
-		c.st.keys[key.Key] = key
+		c.core.st.keys[key.Key] = key
 	}
-	c.st.ledger = append(c.st.ledger, entry)
+	c.core.st.ledger = append(c.core.st.ledger, entry)
 	return answer, nil
 }

@@ -125,10 +125,10 @@ func (c *Cloud) find(routes []route, r *http.Request) (route, []string) {
 }
 
 func (c *Cloud) offers(r route) bool {
-	if r.extended && c.opts.Profile == Core {
+	if r.extended && c.core.profile == Core {
 		return false
 	}
-	return r.needs == "" || c.has(r.needs)
+	return r.needs == "" || c.core.has(r.needs)
 }
 
 func missing(template string) route {
@@ -253,7 +253,7 @@ func (c *Cloud) run(w http.ResponseWriter, r *request, to route) {
 
 // serve serves a call of the API with the quirks that are on.
 func (c *Cloud) serve(w http.ResponseWriter, r *request, to route) {
-	q := c.quirks.Load()
+	q := c.core.quirks.Load()
 	if *q == (Quirks{}) {
 		c.authorized(w, r, to)
 		return
@@ -264,7 +264,7 @@ func (c *Cloud) serve(w http.ResponseWriter, r *request, to route) {
 // authorized runs the handler if the call has the credentials.
 func (c *Cloud) authorized(w http.ResponseWriter, r *request, to route) {
 	if !to.public {
-		if err := c.access.check(r.Request, c.now()); err != nil {
+		if err := c.access.check(r.Request, c.core.now()); err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			writeProblem(w, err)
 			return

@@ -82,45 +82,45 @@ func stateFor(power string) State {
 // replace stores a changed server and publishes an event. The caller holds mu.
 func (c *Cloud) replace(next *record, changes ...Change) error {
 	changes = append(changes, encoded(bucketServers, next.ID, next))
-	if err := c.store.Write(changes...); err != nil {
+	if err := c.core.store.Write(changes...); err != nil {
 		return err
 	}
 	c.remember(next.ID)
-	c.st.put(next)
-	c.st.schedule(next)
-	c.updateNextDue()
-	c.events.publish(c.now(), EventUpdated, next)
+	c.core.st.put(next)
+	c.core.st.schedule(next)
+	c.core.updateNextDue()
+	c.events.publish(c.core.now(), EventUpdated, next)
 	return nil
 }
 
 // remember records the present version of a server before it changes, for reads
 // that lag. The caller holds mu.
 func (c *Cloud) remember(id string) {
-	c.st.pastServers.add(c.now(), c.quirks.Load().keep(), id, c.st.servers[id])
+	c.core.st.pastServers.add(c.core.now(), c.core.quirks.Load().keep(), id, c.core.st.servers[id])
 }
 
 // remove deletes a server at the given time. It completes the ledger entry with
 // the fields of the server. The caller holds mu.
 func (c *Cloud) remove(r *record, at time.Time, how LedgerEntry) error {
 	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
-	entry, change := c.entry(how)
+	entry, change := c.core.entry(how)
 	changes := []Change{change, {Bucket: bucketServers, Key: r.ID}}
 	var key *keyRecord
-	if known := c.st.keys[r.Key]; known != nil {
+	if known := c.core.st.keys[r.Key]; known != nil {
 		key = known.goneAt(at)
 		changes = append(changes, encoded(bucketKeys, key.Key, key))
 	}
-	if err := c.store.Write(changes...); err != nil {
+	if err := c.core.store.Write(changes...); err != nil {
 		return err
 	}
 	if key != nil {
-		c.st.keys[key.Key] = key
-		c.st.due.add(due{at: at.Add(time.Duration(c.opts.KeyRetention)), what: dueForget, id: key.Key})
+		c.core.st.keys[key.Key] = key
+		c.core.st.due.add(due{at: at.Add(c.core.retention), what: dueForget, id: key.Key})
 	}
-	c.st.ledger = append(c.st.ledger, entry)
+	c.core.st.ledger = append(c.core.st.ledger, entry)
 	c.remember(r.ID)
-	c.st.forget(r.ID)
-	c.updateNextDue()
+	c.core.st.forget(r.ID)
+	c.core.updateNextDue()
 	c.events.publish(at, EventDeleted, r)
 	return nil
 }
@@ -128,13 +128,13 @@ func (c *Cloud) remove(r *record, at time.Time, how LedgerEntry) error {
 // createServer creates a server, or returns the response of the first create with
 // the same key.
 func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
 	if answer, found, err := c.replay(key); found || err != nil {
 		return answer, err
 	}
-	if same := c.namesakes(body.Name, deref(body.Folder, "")); len(same) > 0 && c.quirks.Load().ExistingOnCreate {
-		return keyedAnswer{status: http.StatusOK, body: c.represent(same[0], c.now())}, nil
+	if same := c.namesakes(body.Name, deref(body.Folder, "")); len(same) > 0 && c.core.quirks.Load().ExistingOnCreate {
+		return keyedAnswer{status: http.StatusOK, body: c.represent(same[0], c.core.now())}, nil
 	}
 	if err := c.admit(body); err != nil {
 		return keyedAnswer{}, err
@@ -151,9 +151,9 @@ func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (
 	if err != nil {
 		return keyedAnswer{}, err
 	}
-	now := c.now()
+	now := c.core.now()
 	r := &record{Labelled: len(body.Labels) > 0, UserDataSHA256: hex.EncodeToString(body.UserData), Server: Server{
-		ID: c.newID(c.hasServer), Name: body.Name, Labels: body.Labels,
+		ID: c.core.newID(c.core.st.hasServer), Name: body.Name, Labels: body.Labels,
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		PowerState: deref(body.PowerState, PowerOn),
@@ -162,14 +162,14 @@ func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (
 	if asked := body.attachments(); len(asked) > 0 {
 		r.NetworkID = asked[0].NetworkID
 	}
-	r.Zone, r.Interfaces = c.zoneOf(r.Host), c.attach(&r.Server, body.Interfaces)
+	r.Zone, r.Interfaces = c.zoneOf(r.Host), c.core.st.attach(&r.Server, body.Interfaces)
 	r.State = c.finalState(r.Name, r.PowerState)
-	build := time.Duration(c.behave.BuildTime)
-	if build > 0 && c.has(Async) && r.State != StateBuilding {
+	build := time.Duration(c.core.behave.BuildTime)
+	if build > 0 && c.core.has(Async) && r.State != StateBuilding {
 		r.State, r.ReadyAt = StateBuilding, now.Add(build)
 	}
 	status := http.StatusCreated
-	if r.State == StateBuilding && c.has(Async) {
+	if r.State == StateBuilding && c.core.has(Async) {
 		status = http.StatusAccepted
 	}
 	if key != nil {
@@ -181,32 +181,32 @@ func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (
 // insert stores a new server. The caller holds mu.
 func (c *Cloud) insert(r *record, status int, key *keyRecord, how LedgerEntry) (keyedAnswer, error) {
 	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
-	entry, change := c.entry(how)
+	entry, change := c.core.entry(how)
 	changes := []Change{change, encoded(bucketServers, r.ID, r)}
-	answer := keyedAnswer{status: status, body: c.represent(r, c.now())}
+	answer := keyedAnswer{status: status, body: c.represent(r, c.core.now())}
 	if key != nil {
-		key.record(r.ID, answer, c.now())
+		key.record(r.ID, answer, c.core.now())
 		changes = append(changes, encoded(bucketKeys, key.Key, key))
 	}
-	if err := c.store.Write(changes...); err != nil {
+	if err := c.core.store.Write(changes...); err != nil {
 		return keyedAnswer{}, err
 	}
 	if key != nil {
-		c.st.keys[key.Key] = key
+		c.core.st.keys[key.Key] = key
 	}
-	c.st.ledger = append(c.st.ledger, entry)
+	c.core.st.ledger = append(c.core.st.ledger, entry)
 	c.remember(r.ID)
-	c.st.put(r)
-	c.st.schedule(r)
-	c.updateNextDue()
-	c.events.publish(c.now(), EventCreated, r)
+	c.core.st.put(r)
+	c.core.st.schedule(r)
+	c.core.updateNextDue()
+	c.events.publish(c.core.now(), EventCreated, r)
 	return answer, nil
 }
 
 // finalState returns the state of a new server when its build has ended, which does
 // not happen under Quirks.StuckBuilding.
 func (c *Cloud) finalState(name, power string) State {
-	if matches(c.quirks.Load().StuckBuilding, name) {
+	if matches(c.core.quirks.Load().StuckBuilding, name) {
 		return StateBuilding
 	}
 	return stateFor(power)
@@ -214,14 +214,14 @@ func (c *Cloud) finalState(name, power string) State {
 
 // deleteServer accepts a deletion and returns the response.
 func (c *Cloud) deleteServer(id, by, requestID string) (keyedAnswer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.st.servers[id]
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	r := c.core.st.servers[id]
 	if r == nil {
 		return keyedAnswer{}, notFound("server", id)
 	}
 	if by == ByClient {
-		if err := c.idle(id); err != nil {
+		if err := c.core.st.idle(id); err != nil {
 			return keyedAnswer{}, err
 		}
 		if c.operates() {
@@ -237,25 +237,25 @@ func (c *Cloud) deleteServer(id, by, requestID string) (keyedAnswer, error) {
 // deleteNow deletes a server or begins its deletion, and returns the status of the
 // response. The caller holds mu.
 func (c *Cloud) deleteNow(r *record, by, requestID string) (int, error) {
-	takes := time.Duration(c.behave.DeleteTime)
-	if by == ByAdmin || takes == 0 || !c.has(Async) {
+	takes := time.Duration(c.core.behave.DeleteTime)
+	if by == ByAdmin || takes == 0 || !c.core.has(Async) {
 		how := LedgerEntry{Op: OpDelete, By: by, RequestID: requestID, Final: true}
-		return http.StatusNoContent, c.remove(r, c.now(), how)
+		return http.StatusNoContent, c.remove(r, c.core.now(), how)
 	}
 	if r.State == StateDeleting {
 		return http.StatusAccepted, nil
 	}
-	now := c.now()
+	now := c.core.now()
 	next := r.clone()
 	next.State, next.GoneAt, next.ReadyAt, next.UpdatedAt = StateDeleting, now.Add(takes), time.Time{}, now
-	entry, change := c.entry(LedgerEntry{
+	entry, change := c.core.entry(LedgerEntry{
 		Op: OpDelete, By: by, ServerID: r.ID, Name: r.Name, Labels: r.Labels,
 		Key: keyOf(r.Key), RequestID: requestID,
 	})
 	if err := c.replace(next, change); err != nil {
 		return 0, err
 	}
-	c.st.ledger = append(c.st.ledger, entry)
+	c.core.st.ledger = append(c.core.st.ledger, entry)
 	return http.StatusAccepted, nil
 }
 

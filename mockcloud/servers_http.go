@@ -15,7 +15,7 @@ func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
 	if err := decodeStrict(data, &body); err != nil {
 		return err
 	}
-	if err := body.supported(c); err != nil {
+	if err := body.supported(c.core); err != nil {
 		return err
 	}
 	if err := body.check(); err != nil {
@@ -42,7 +42,7 @@ func (c *Cloud) handleGetServer(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, c.represent(found, c.now()))
+	return writeJSON(w, http.StatusOK, c.represent(found, c.core.now()))
 }
 
 // handleServerStatus handles GET /servers/{id}/status.
@@ -52,12 +52,12 @@ func (c *Cloud) handleServerStatus(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	s := found.Server
-	c.measure(found, &s, c.now())
+	c.measure(found, &s, c.core.now())
 	status := map[string]any{"cpuUtilization": s.CPUUtilization}
-	if c.opts.Profile == Extended {
+	if c.core.profile == Extended {
 		status["state"] = s.State
 	}
-	return writeJSON(w, http.StatusOK, c.quirks.Load().shapeStatus(status))
+	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeStatus(status))
 }
 
 // handlePatchServer handles PATCH /servers/{id}.
@@ -71,17 +71,17 @@ func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	switch {
-	case (body.CPU != nil || body.Memory != nil) && !c.has(Resize):
+	case (body.CPU != nil || body.Memory != nil) && !c.core.has(Resize):
 		return unsupported("resize")
-	case body.PowerState != nil && !c.has(Power):
+	case body.PowerState != nil && !c.core.has(Power):
 		return unsupported("powerState")
-	case body.suspends() && !c.has(Suspend):
+	case body.suspends() && !c.core.has(Suspend):
 		return unsupported("powerState Suspended")
-	case body.PowerOffMode != nil && !c.has(SoftPowerOff):
+	case body.PowerOffMode != nil && !c.core.has(SoftPowerOff):
 		return unsupported("powerOffMode")
-	case body.Labels != nil && !c.has(Labels):
+	case body.Labels != nil && !c.core.has(Labels):
 		return unsupported("labels")
-	case body.Disks != nil && !c.has(Disks):
+	case body.Disks != nil && !c.core.has(Disks):
 		return unsupported("disks")
 	}
 	if err := checkDisks(body.Disks); err != nil {
@@ -113,18 +113,18 @@ func (c *Cloud) handleDeleteServer(w http.ResponseWriter, r *request) error {
 func (c *Cloud) handleCapabilities(w http.ResponseWriter, _ *request) error {
 	list := []Capability{}
 	for _, name := range AllCapabilities {
-		if c.has(name) {
+		if c.core.has(name) {
 			list = append(list, name)
 		}
 	}
 	body := map[string]any{"capabilities": list}
-	return writeJSON(w, http.StatusOK, c.quirks.Load().shapeList(body, "Capabilities", "CAPABILITIES"))
+	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeList(body, "Capabilities", "CAPABILITIES"))
 }
 
 func (c *Cloud) lookup(id string) (*record, error) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if r := c.st.servers[id]; r != nil {
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
+	if r := c.core.st.servers[id]; r != nil {
 		return r, nil
 	}
 	return nil, notFound("server", id)

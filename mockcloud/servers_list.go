@@ -36,8 +36,8 @@ type serverPage struct {
 // handleListServers handles GET /servers.
 func (c *Cloud) handleListServers(w http.ResponseWriter, r *request) error {
 	listFaults := listFaultsOf(r.Context())
-	now := c.now()
-	if c.opts.Profile == Core {
+	now := c.core.now()
+	if c.core.profile == Core {
 		records, _ := c.page(listQuery{limit: -1, shown: c.shownName}, now, listFaults)
 		return writeJSON(w, http.StatusOK, c.representAll(listFaults.applyToPage(records), now))
 	}
@@ -56,7 +56,7 @@ func (c *Cloud) handleListServers(w http.ResponseWriter, r *request) error {
 		}
 	}
 	body := serverPage{Servers: c.representAll(records, now), Next: next}
-	return writeJSON(w, http.StatusOK, c.quirks.Load().shapeList(body, "Servers", "SERVERS", "Total", "Next"))
+	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeList(body, "Servers", "SERVERS", "Total", "Next"))
 }
 
 func (c *Cloud) representAll(records []*record, now time.Time) []any {
@@ -91,7 +91,7 @@ func (c *Cloud) parseListQuery(values url.Values) (listQuery, error) {
 		q.updated = since
 	}
 	filters := values["label"]
-	if len(filters) > 0 && !c.has(Labels) {
+	if len(filters) > 0 && !c.core.has(Labels) {
 		return q, unsupported("labels")
 	}
 	q.labels = make(map[string]string, len(filters))
@@ -126,8 +126,8 @@ func (q *listQuery) matches(r *record) bool {
 // page returns the servers that match the query, at most limit of them unless it
 // is negative, and the marker of the next page.
 func (c *Cloud) page(q listQuery, now time.Time, d listFaults) ([]*record, string) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
 	all := c.readListing(q, now)
 	from := 0
 	if q.after != nil {

@@ -337,8 +337,8 @@ func BenchmarkListPageOf1000(b *testing.B) {
 	defer cloud.Close()
 	query := listQuery{limit: maxPage}
 	for b.Loop() {
-		records, _ := cloud.page(query, cloud.now(), nil)
-		if got := len(cloud.representAll(records, cloud.now())); got != maxPage {
+		records, _ := cloud.page(query, cloud.core.now(), nil)
+		if got := len(cloud.representAll(records, cloud.core.now())); got != maxPage {
 			b.Fatalf("got %d servers", got)
 		}
 	}

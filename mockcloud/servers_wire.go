@@ -85,8 +85,8 @@ func decodeStrict(data []byte, into any) error {
 }
 
 // supported returns an error for fields whose capability is off.
-func (b createServer) supported(c *Cloud) error {
-	core := c.opts.Profile == Core
+func (b createServer) supported(c *core) error {
+	core := c.profile == Core
 	switch {
 	case core && (b.CPU != nil || b.Memory != nil || b.Template != nil):
 		return unsupported("cpu, memory or template")
@@ -105,7 +105,7 @@ func (b createServer) supported(c *Cloud) error {
 }
 
 // placeable returns an error for fields of the placement whose capability is off.
-func (b createServer) placeable(c *Cloud) error {
+func (b createServer) placeable(c *core) error {
 	switch {
 	case b.Zone != nil && !c.has(Zones):
 		return unsupported("zone")
@@ -184,20 +184,20 @@ func (c *Cloud) admit(b createServer) error {
 		return err
 	}
 	if b.Template != nil {
-		if c.prohibitedTemplates.match(*b.Template) {
+		if c.core.prohibitedTemplates.match(*b.Template) {
 			return problem(http.StatusUnprocessableEntity, CodeTemplateProhibited, "the template %q is prohibited", *b.Template)
 		}
-		if len(c.behave.Templates) > 0 && !slices.Contains(c.behave.Templates, *b.Template) {
+		if len(c.core.behave.Templates) > 0 && !slices.Contains(c.core.behave.Templates, *b.Template) {
 			return problem(http.StatusUnprocessableEntity, CodeTemplateUnknown, "there is no template %q", *b.Template)
 		}
 	}
 	if _, err := c.hostsFor(b); err != nil {
 		return err
 	}
-	if err := c.admitAttachments(b); err != nil {
+	if err := c.core.st.admitAttachments(b); err != nil {
 		return err
 	}
-	if quota := c.behave.Quota; quota > 0 && len(c.st.servers) >= quota {
+	if quota := c.core.behave.Quota; quota > 0 && len(c.core.st.servers) >= quota {
 		return problem(http.StatusForbidden, CodeQuotaExceeded, "the quota of %d servers is used up", quota)
 	}
 	return nil
@@ -205,49 +205,49 @@ func (c *Cloud) admit(b createServer) error {
 
 // represent returns the server as the profile and the capabilities show it.
 func (c *Cloud) represent(r *record, now time.Time) any {
-	core := c.opts.Profile == Core
+	core := c.core.profile == Core
 	if core {
-		return c.quirks.Load().shapeServer(coreServer{ID: r.ID, Name: r.Name}, r, core)
+		return c.core.quirks.Load().shapeServer(coreServer{ID: r.ID, Name: r.Name}, r, core)
 	}
 	s := r.Server
-	if c.has(BulkStatus) {
+	if c.core.has(BulkStatus) {
 		c.measure(r, &s, now)
 	}
-	if !c.has(Labels) {
+	if !c.core.has(Labels) {
 		s.Labels = nil
 	}
-	if !c.has(Power) {
+	if !c.core.has(Power) {
 		s.PowerState = ""
 	}
-	if !c.has(Folders) {
+	if !c.core.has(Folders) {
 		s.Folder = ""
 	}
-	if !c.has(Networks) {
+	if !c.core.has(Networks) {
 		s.NetworkID, s.Interfaces = "", withoutNetworks(s.Interfaces)
 	}
-	if !c.has(Hosts) {
+	if !c.core.has(Hosts) {
 		s.Host = ""
 	}
-	if !c.has(Zones) {
+	if !c.core.has(Zones) {
 		s.Zone = ""
 	}
-	if !c.has(WithAntiAffinity) {
+	if !c.core.has(WithAntiAffinity) {
 		s.AntiAffinity = nil
 	}
-	if !c.has(Addresses) || s.State == StateBuilding {
+	if !c.core.has(Addresses) || s.State == StateBuilding {
 		s.Interfaces = nil
 	}
-	if !c.has(Disks) {
+	if !c.core.has(Disks) {
 		s.Disks = nil
 	}
 	s.GuestHeartbeat = c.heartbeatOf(r)
-	return c.quirks.Load().shapeServer(s, r, core)
+	return c.core.quirks.Load().shapeServer(s, r, core)
 }
 
 // heartbeatOf returns what a server shows as its guestHeartbeat.
 func (c *Cloud) heartbeatOf(r *record) string {
 	switch {
-	case !c.has(GuestHeartbeat) || r.State != StateActive:
+	case !c.core.has(GuestHeartbeat) || r.State != StateActive:
 		return ""
 	case r.GuestHeartbeat != "":
 		return r.GuestHeartbeat
@@ -262,7 +262,7 @@ const coreMHz = 2600
 func (c *Cloud) measure(r *record, s *Server, now time.Time) {
 	var percent, memory int
 	if r.State == StateActive {
-		percent = (*c.model.Load())(r.ID, now)
+		percent = (*c.core.model.Load())(r.ID, now)
 		memory = r.Memory * 1024 * (30 + percent/2) / 100
 	}
 	if r.Override != nil {

@@ -95,7 +95,7 @@ func (c *Cloud) handleLogin(w http.ResponseWriter, r *request) error {
 	if body.Username == "" {
 		return invalid("username is required")
 	}
-	s, err := c.access.login(body.Username, body.Password, c.now())
+	s, err := c.access.login(body.Username, body.Password, c.core.now())
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (c *Cloud) SetSessionTTL(ttl time.Duration) {
 
 // ExpireSessions expires all open sessions.
 func (c *Cloud) ExpireSessions() {
-	now := c.now()
+	now := c.core.now()
 	c.access.mu.Lock()
 	defer c.access.mu.Unlock()
 	for token := range c.access.sessions {

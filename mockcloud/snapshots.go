@@ -34,7 +34,7 @@ func (c *Cloud) handleListSnapshots(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	shown, q := make([]Snapshot, 0, len(server.Snapshots)), c.quirks.Load()
+	shown, q := make([]Snapshot, 0, len(server.Snapshots)), c.core.quirks.Load()
 	for _, s := range server.Snapshots {
 		shown = append(shown, q.shapeSnapshot(s))
 	}
@@ -69,8 +69,8 @@ func (c *Cloud) handleCreateSnapshot(w http.ResponseWriter, r *request) error {
 }
 
 func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecord, requestID string) (keyedAnswer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
 	if answer, found, err := c.replay(key); found || err != nil {
 		return answer, err
 	}
@@ -78,15 +78,15 @@ func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecor
 	if err != nil {
 		return keyedAnswer{}, err
 	}
-	now := c.now()
+	now := c.core.now()
 	made := Snapshot{
-		ID: c.newID(c.hasSnapshot), Name: body.Name, Description: body.Description, Memory: body.Memory,
+		ID: c.core.newID(c.core.st.hasSnapshot), Name: body.Name, Description: body.Description, Memory: body.Memory,
 		Quiesced: body.QuiesceSeconds > 0, SizeBytes: diskSnapshot, CreatedAt: now,
 	}
 	if made.Memory {
 		made.SizeBytes += int64(old.Memory) << 30
 	}
-	answer, how := keyedAnswer{status: http.StatusCreated, body: c.quirks.Load().shapeSnapshot(made)}, LedgerEntry{Op: OpCreateSnapshot, RequestID: requestID}
+	answer, how := keyedAnswer{status: http.StatusCreated, body: c.core.quirks.Load().shapeSnapshot(made)}, LedgerEntry{Op: OpCreateSnapshot, RequestID: requestID}
 	var changes []Change
 	if key != nil {
 		how.Key = keyOf(key.Key)
@@ -95,16 +95,16 @@ func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecor
 	}
 	err = c.replaceSnapshots(frozenAs(old, made), append(slices.Clone(old.Snapshots), made), made, how, changes...)
 	if err == nil && key != nil {
-		c.st.keys[key.Key] = key
+		c.core.st.keys[key.Key] = key
 	}
 	return answer, err
 }
 
 // handleDeleteSnapshot handles DELETE /servers/{id}/snapshots/{snapshotId}.
 func (c *Cloud) handleDeleteSnapshot(w http.ResponseWriter, r *request) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	old := c.st.servers[r.vars[0]]
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	old := c.core.st.servers[r.vars[0]]
 	if old == nil {
 		return notFound("server", r.vars[0])
 	}
@@ -124,21 +124,21 @@ func (c *Cloud) handleDeleteSnapshot(w http.ResponseWriter, r *request) error {
 // them. The caller holds mu.
 func (c *Cloud) replaceSnapshots(old *record, all []Snapshot, changed Snapshot, how LedgerEntry, changes ...Change) error {
 	how.ServerID, how.SnapshotID, how.Name = old.ID, changed.ID, changed.Name
-	entry, change := c.entry(how)
+	entry, change := c.core.entry(how)
 	next := old.clone()
 	next.Snapshots = all
 	if err := c.replace(next, append(changes, change)...); err != nil {
 		return err
 	}
-	c.st.ledger = append(c.st.ledger, entry)
+	c.core.st.ledger = append(c.core.st.ledger, entry)
 	return nil
 }
 
 // Snapshots returns the snapshots of a server, oldest first.
 func (c *Cloud) Snapshots(server string) []Snapshot {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	if r := c.st.servers[server]; r != nil {
+	c.core.mu.RLock()
+	defer c.core.mu.RUnlock()
+	if r := c.core.st.servers[server]; r != nil {
 		return slices.Clone(r.Snapshots)
 	}
 	return nil

@@ -47,7 +47,7 @@ func (r *record) position() position {
 	return position{created: r.CreatedAt.UnixNano(), id: r.ID}
 }
 
-// state is the state of a cloud, guarded by Cloud.mu.
+// state is the state of a cloud, guarded by core.mu.
 type state struct {
 	servers map[string]*record
 	order   []position

@@ -40,24 +40,24 @@ func (h *dueHeap) add(d due) { heap.Push(h, d) }
 // advance applies the transitions that are due. Every call begins with it, so that
 // responses depend on the clock and not on the scheduling of goroutines.
 func (c *Cloud) advance() {
-	next := c.nextDue.Load()
-	if next == 0 || c.now().UnixNano() < next {
+	next := c.core.nextDue.Load()
+	if next == 0 || c.core.now().UnixNano() < next {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.now()
-	for len(c.st.due) > 0 && !c.st.due[0].at.After(now) {
-		c.apply(heap.Pop(&c.st.due).(due))
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
+	now := c.core.now()
+	for len(c.core.st.due) > 0 && !c.core.st.due[0].at.After(now) {
+		c.apply(heap.Pop(&c.core.st.due).(due))
 	}
-	c.updateNextDue()
+	c.core.updateNextDue()
 }
 
 func (c *Cloud) apply(d due) {
 	var err error
 	switch d.what {
 	case dueReady:
-		r := c.st.servers[d.id]
+		r := c.core.st.servers[d.id]
 		if r == nil || r.State != StateBuilding || !r.ReadyAt.Equal(d.at) {
 			return
 		}
@@ -66,13 +66,13 @@ func (c *Cloud) apply(d due) {
 		next.State = stateFor(next.PowerState)
 		err = c.replace(next)
 	case dueGone:
-		r := c.st.servers[d.id]
+		r := c.core.st.servers[d.id]
 		if r == nil || r.State != StateDeleting || !r.GoneAt.Equal(d.at) {
 			return
 		}
 		err = c.remove(r, d.at, LedgerEntry{Op: OpGone, Time: d.at})
 	case dueOff:
-		r := c.st.servers[d.id]
+		r := c.core.st.servers[d.id]
 		if r == nil || !r.OffAt.Equal(d.at) {
 			return
 		}
@@ -80,16 +80,16 @@ func (c *Cloud) apply(d due) {
 	case dueOperation:
 		err = c.endOperation(d.id, d.at)
 	case dueForget:
-		delete(c.st.keys, d.id)
-		err = c.store.Write(Change{Bucket: bucketKeys, Key: d.id})
+		delete(c.core.st.keys, d.id)
+		err = c.core.store.Write(Change{Bucket: bucketKeys, Key: d.id})
 	}
 	if err != nil {
-		c.log.Error("storing a transition failed", "id", d.id, "error", err)
+		c.core.log.Error("storing a transition failed", "id", d.id, "error", err)
 	}
 }
 
 // updateNextDue sets the time of the next transition. The caller holds mu.
-func (c *Cloud) updateNextDue() {
+func (c *core) updateNextDue() {
 	var next int64
 	if len(c.st.due) > 0 {
 		next = c.st.due[0].at.UnixNano()
@@ -107,13 +107,13 @@ func (c *Cloud) updateNextDue() {
 func (c *Cloud) runTransitions() {
 	for {
 		var timer <-chan time.Time
-		if next := c.nextDue.Load(); next != 0 {
-			timer = c.clock.After(time.Unix(0, next).Sub(c.clock.Now()))
+		if next := c.core.nextDue.Load(); next != 0 {
+			timer = c.core.clock.After(time.Unix(0, next).Sub(c.core.clock.Now()))
 		}
 		select {
-		case <-c.closed:
+		case <-c.core.closed:
 			return
-		case <-c.dueChanged:
+		case <-c.core.dueChanged:
 		case <-timer:
 			c.advance()
 		}

@@ -9,8 +9,8 @@ import (
 // updateServer applies a PATCH and returns the changed server, or the operation that
 // applies it.
 func (c *Cloud) updateServer(id string, body patchServer, requestID string) (keyedAnswer, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.core.mu.Lock()
+	defer c.core.mu.Unlock()
 	r, err := c.changeable(id)
 	if err != nil {
 		return keyedAnswer{}, err
@@ -21,10 +21,10 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (key
 	if err := body.checkSuspended(r); err != nil {
 		return keyedAnswer{}, err
 	}
-	if c.behave.ResizeStopped && r.State != StateStopped && body.resizes(r) {
+	if c.core.behave.ResizeStopped && r.State != StateStopped && body.resizes(r) {
 		return keyedAnswer{}, problem(http.StatusConflict, CodeNeedsStop, "the size can be changed only while the server is stopped")
 	}
-	if body.soft() && r.State == StateActive && matches(c.behave.NoGuestAgent, r.Name) {
+	if body.soft() && r.State == StateActive && matches(c.core.behave.NoGuestAgent, r.Name) {
 		return keyedAnswer{}, problem(http.StatusConflict, CodeGuestUnavailable, "no agent runs in the guest that could shut it down")
 	}
 	if c.operates() {
@@ -34,7 +34,7 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (key
 	if err != nil {
 		return keyedAnswer{}, err
 	}
-	return keyedAnswer{status: http.StatusOK, body: c.represent(updated, c.now())}, nil
+	return keyedAnswer{status: http.StatusOK, body: c.represent(updated, c.core.now())}, nil
 }
 
 // updateNow changes a server and returns it. The caller holds mu.
@@ -50,21 +50,21 @@ func (c *Cloud) updateNow(r *record, body patchServer, requestID string) (*recor
 	if len(fields) == 0 {
 		return r, nil
 	}
-	switch c.quirks.Load().IgnorePatch {
+	switch c.core.quirks.Load().IgnorePatch {
 	case PatchUnchanged:
 		return r, nil
 	case PatchEcho:
 		return next, nil
 	}
-	next.UpdatedAt = c.now()
-	entry, change := c.entry(LedgerEntry{
+	next.UpdatedAt = c.core.now()
+	entry, change := c.core.entry(LedgerEntry{
 		Op: OpUpdate, ServerID: r.ID, Name: next.Name, Labels: next.Labels,
 		Key: keyOf(next.Key), RequestID: requestID, Fields: fields,
 	})
 	if err := c.replace(next, change); err != nil {
 		return nil, err
 	}
-	c.st.ledger = append(c.st.ledger, entry)
+	c.core.st.ledger = append(c.core.st.ledger, entry)
 	return next, nil
 }
 
@@ -115,12 +115,12 @@ func (p patchServer) applyTo(r *record) []string {
 // changeable returns the server of this id, or why it cannot be changed now: it does not exist,
 // is being built or deleted, or has an operation in progress. The caller holds mu.
 func (c *Cloud) changeable(id string) (*record, error) {
-	r := c.st.servers[id]
+	r := c.core.st.servers[id]
 	switch {
 	case r == nil:
 		return nil, notFound("server", id)
 	case r.State == StateBuilding || r.State == StateDeleting:
 		return nil, problem(http.StatusConflict, CodeInvalidState, "the server is %s", r.State)
 	}
-	return r, c.idle(id)
+	return r, c.core.st.idle(id)
 }
