@@ -64,7 +64,7 @@ func (s *state) choose(network string, seed uint32, own map[netip.Addr]bool) []s
 	if err != nil { // PutNetwork checks nothing
 		return []string{}
 	}
-	for address := range hosts(prefix, seed) {
+	for address := range hostAddresses(prefix, seed) {
 		if _, used := s.addresses[lease{network: network, address: address}]; !used && !own[address] && address.String() != gateway {
 			own[address] = true
 			return []string{address.String()}
@@ -73,9 +73,9 @@ func (s *state) choose(network string, seed uint32, own map[netip.Addr]bool) []s
 	return []string{}
 }
 
-// hosts returns each address of a range that a host may have, but not more than 2^32. The
+// hostAddresses returns each address of a range that a host may have, but not more than 2^32. The
 // seed decides which is the first.
-func hosts(in netip.Prefix, seed uint32) iter.Seq[netip.Addr] {
+func hostAddresses(in netip.Prefix, seed uint32) iter.Seq[netip.Addr] {
 	return func(yield func(netip.Addr) bool) {
 		base := in.Masked().Addr().AsSlice()
 		low := base[len(base)-4:]

@@ -149,7 +149,7 @@ func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
 		writeProblem(out, err)
 		return
 	}
-	end, began := c.beginKey(r, to)
+	end, began := c.keys.begin(r, to)
 	if !began {
 		to.handle = keyInProgress
 		c.serve(out, r, to)
@@ -157,7 +157,7 @@ func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
 	}
 	defer end()
 	if latency := time.Duration(c.Behaviour().Latency); latency > 0 {
-		c.pause(latency)
+		c.sender.pause(latency)
 	}
 	fired := c.faults.match(r, to)
 	if len(fired) == 0 {
@@ -175,10 +175,10 @@ func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
 
 // pause waits for d or until the cloud closes. It does not stop when the client
 // disconnects: the effect of a slow call occurs nevertheless.
-func (c *Cloud) pause(d time.Duration) {
+func (s *sender) pause(d time.Duration) {
 	select {
-	case <-c.core.clock.After(d):
-	case <-c.core.closed:
+	case <-s.core.clock.After(d):
+	case <-s.core.closed:
 	}
 }
 

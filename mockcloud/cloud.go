@@ -19,6 +19,13 @@ type Cloud struct {
 	// ownsStore is false for a store of the options.
 	ownsStore bool
 
+	views  *views
+	sender *sender
+	reads  *reads
+	names  *names
+	keys   *keys
+	hosts  *hosts
+
 	access  access
 	events  *broker
 	faults  *faultSet
@@ -27,11 +34,9 @@ type Cloud struct {
 
 	handler, adminHandler, handoverHandler http.Handler
 
-	// reads and throttles count calls for the quirks replicaLag and retryAfterDate.
-	reads, throttles atomic.Uint64
-	connections      connections
-	// keysInProgress are the routes and keys of the creates that are processed, for the quirk of that name.
-	keysInProgress sync.Map
+	// throttles counts calls for the quirk retryAfterDate.
+	throttles   atomic.Uint64
+	connections connections
 
 	// retired is set when another process has taken over.
 	retired atomic.Bool
@@ -68,6 +73,12 @@ func New(opts Options) (*Cloud, error) {
 		},
 		events: newBroker(), faults: newFaultSet(), calls: newCallLog(opts.CallLog),
 	}
+	c.views = &views{core: c.core}
+	c.sender = &sender{core: c.core}
+	c.reads = &reads{core: c.core}
+	c.names = &names{core: c.core}
+	c.keys = &keys{core: c.core, views: c.views}
+	c.hosts = &hosts{core: c.core, views: c.views, list: opts.Hosts}
 	c.metrics = newMetrics(opts.Version, c.core)
 	c.handler, c.adminHandler, c.handoverHandler = c.newHandler(), c.newAdminHandler(), c.newHandoverHandler()
 	if err := c.start(); err != nil {
@@ -116,7 +127,7 @@ func (c *Cloud) seed() error {
 		r := &record{Server: Server{
 			ID: c.seedID(i), Name: fmt.Sprintf("stranger-%05d", i+1), State: StateActive,
 			Labels: map[string]string{"owner": "stranger"}, CPU: 2, Memory: 4,
-			PowerState: PowerOn, Host: c.pickHost(c.opts.Hosts), CreatedAt: at, UpdatedAt: at,
+			PowerState: PowerOn, Host: c.hosts.pick(c.hosts.list), CreatedAt: at, UpdatedAt: at,
 		}}
 		changes = append(changes, encoded(bucketServers, r.ID, r))
 		c.core.st.put(r)

@@ -18,7 +18,7 @@ func (c *Cloud) Servers() []Server {
 	defer c.core.mu.RUnlock()
 	out := make([]Server, 0, len(c.core.st.order))
 	for _, p := range c.core.st.order {
-		out = append(out, c.full(c.core.st.servers[p.id], now))
+		out = append(out, c.views.full(c.core.st.servers[p.id], now))
 	}
 	return out
 }
@@ -30,7 +30,7 @@ func (c *Cloud) Server(id string) (Server, bool) {
 	if err != nil {
 		return Server{}, false
 	}
-	return c.full(r, c.core.now()), true
+	return c.views.full(r, c.core.now()), true
 }
 
 // UserDataSHA256 returns the SHA-256 of the user data of a server in hexadecimal digits,
@@ -44,10 +44,10 @@ func (c *Cloud) UserDataSHA256(id string) string {
 	return r.UserDataSHA256
 }
 
-func (c *Cloud) full(r *record, now time.Time) Server {
+func (v *views) full(r *record, now time.Time) Server {
 	s := r.Server
 	s.Labels = maps.Clone(s.Labels)
-	c.measure(r, &s, now)
+	v.measure(r, &s, now)
 	return s
 }
 
@@ -74,9 +74,9 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 		s.UpdatedAt = now
 	}
 	if s.Host == "" {
-		s.Host = c.pickHost(c.opts.Hosts)
+		s.Host = c.hosts.pick(c.hosts.list)
 	}
-	s.Zone = c.zoneOf(s.Host)
+	s.Zone = c.hosts.zoneOf(s.Host)
 	if s.Interfaces == nil {
 		s.Interfaces = c.core.st.attach(&s, nil)
 	}
@@ -94,7 +94,7 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 	if err != nil {
 		return Server{}, fmt.Errorf("putting server %s: %w", s.ID, err)
 	}
-	return c.full(r, now), nil
+	return c.views.full(r, now), nil
 }
 
 // DeleteServer deletes a server at once. It returns an error if there is no such
@@ -143,3 +143,15 @@ func (c *Cloud) modify(id string, change func(*record)) error {
 	next.UpdatedAt = c.core.now()
 	return c.replace(next)
 }
+
+// Hosts returns all hosts with the usage that Options or PutHost set.
+func (c *Cloud) Hosts() []Host { return c.hosts.all() }
+
+// PutHost adds a host or replaces the one with the same name. Hosts are not
+// stored: after a restart they are those of Options. It returns an error if the
+// name is empty.
+func (c *Cloud) PutHost(host Host) error { return c.hosts.put(host) }
+
+// DeleteHost deletes a host. Servers keep its name. It returns an error if there
+// is no such host.
+func (c *Cloud) DeleteHost(name string) error { return c.hosts.remove(name) }

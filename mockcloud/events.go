@@ -176,7 +176,7 @@ func (c *Cloud) sendEvent(w http.ResponseWriter, e event) error {
 			body.ID = unquoted(json.RawMessage(encoded("", "id", e.r.ID).Value))
 		}
 		if e.kind != EventDeleted {
-			body.Server = c.represent(e.r, c.core.now())
+			body.Server = c.views.represent(e.r, c.core.now())
 		}
 	}
 	data, err := json.Marshal(body)

@@ -75,7 +75,7 @@ func (c *Cloud) serveFaulty(w http.ResponseWriter, r *request, to route, fired [
 			pace = f.BytesPerSecond
 		}
 	}
-	c.send(w, r, out, cut(fired), pace)
+	c.sender.send(w, r, out, cut(fired), pace)
 }
 
 // passesThrough reports whether no fault changes the response of the handler.
@@ -96,7 +96,7 @@ func (c *Cloud) wait(fired []*activeFault, when string) (drop bool) {
 			continue
 		}
 		if f.Delay > 0 {
-			c.pause(durationOf(f.Delay))
+			c.sender.pause(durationOf(f.Delay))
 		}
 		if f.Hold && c.faults.hold(f, c.core.closed) {
 			return true

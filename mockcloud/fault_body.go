@@ -71,9 +71,14 @@ func corruptedScalar(value any, how string) any {
 	}
 }
 
+// sender writes answers.
+type sender struct {
+	core *core
+}
+
 // send writes an answer. It truncates it if cut is set, and limits it to perSecond
 // bytes per second.
-func (c *Cloud) send(w http.ResponseWriter, r *request, out *answer, cut *Truncation, perSecond int) {
+func (s *sender) send(w http.ResponseWriter, r *request, out *answer, cut *Truncation, perSecond int) {
 	maps.Copy(w.Header(), out.header)
 	if out.stream != nil {
 		w.WriteHeader(out.status)
@@ -93,7 +98,7 @@ func (c *Cloud) send(w http.ResponseWriter, r *request, out *answer, cut *Trunca
 		body = body[:min(keep, len(body))]
 	}
 	w.WriteHeader(out.status)
-	c.writePaced(w, r, body, perSecond)
+	s.writePaced(w, r, body, perSecond)
 	if short {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
@@ -101,7 +106,7 @@ func (c *Cloud) send(w http.ResponseWriter, r *request, out *answer, cut *Trunca
 }
 
 // writePaced writes at most perSecond bytes per second, or all at once if it is 0.
-func (c *Cloud) writePaced(w http.ResponseWriter, r *request, body []byte, perSecond int) {
+func (s *sender) writePaced(w http.ResponseWriter, r *request, body []byte, perSecond int) {
 	if perSecond == 0 {
 		_, _ = w.Write(body)
 		return
@@ -113,10 +118,10 @@ func (c *Cloud) writePaced(w http.ResponseWriter, r *request, body []byte, perSe
 	interval := time.Duration(step) * time.Second / time.Duration(perSecond)
 	for len(body) > 0 {
 		select {
-		case <-c.core.clock.After(interval):
+		case <-s.core.clock.After(interval):
 		case <-r.Context().Done():
 			return
-		case <-c.core.closed:
+		case <-s.core.closed:
 			return
 		}
 		n := min(step, len(body))

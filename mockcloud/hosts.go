@@ -29,42 +29,44 @@ func defaultHosts() []Host {
 	return hosts
 }
 
-// Hosts returns all hosts with the usage that Options or PutHost set.
-func (c *Cloud) Hosts() []Host {
-	c.core.mu.RLock()
-	defer c.core.mu.RUnlock()
-	return slices.Clone(c.opts.Hosts)
+// hosts are the hosts of a cloud, and place servers on them.
+type hosts struct {
+	core  *core
+	views *views
+	// list is replaced and never changed. core.mu guards it.
+	list []Host
 }
 
-// PutHost adds a host or replaces the one with the same name. Hosts are not
-// stored: after a restart they are those of Options. It returns an error if the
-// name is empty.
-func (c *Cloud) PutHost(host Host) error {
+func (h *hosts) all() []Host {
+	h.core.mu.RLock()
+	defer h.core.mu.RUnlock()
+	return slices.Clone(h.list)
+}
+
+func (h *hosts) put(host Host) error {
 	if host.Name == "" {
 		return invalid("name is required")
 	}
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	hosts := slices.Clone(c.opts.Hosts)
+	h.core.mu.Lock()
+	defer h.core.mu.Unlock()
+	hosts := slices.Clone(h.list)
 	if at := hostNamed(hosts, host.Name); at >= 0 {
 		hosts[at] = host
 	} else {
 		hosts = append(hosts, host)
 	}
-	c.opts.Hosts = hosts
+	h.list = hosts
 	return nil
 }
 
-// DeleteHost deletes a host. Servers keep its name. It returns an error if there
-// is no such host.
-func (c *Cloud) DeleteHost(name string) error {
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	at := hostNamed(c.opts.Hosts, name)
+func (h *hosts) remove(name string) error {
+	h.core.mu.Lock()
+	defer h.core.mu.Unlock()
+	at := hostNamed(h.list, name)
 	if at < 0 {
 		return notFound("host", name)
 	}
-	c.opts.Hosts = slices.Delete(slices.Clone(c.opts.Hosts), at, at+1)
+	h.list = slices.Delete(slices.Clone(h.list), at, at+1)
 	return nil
 }
 
@@ -72,8 +74,8 @@ func hostNamed(hosts []Host, name string) int {
 	return slices.IndexFunc(hosts, func(h Host) bool { return h.Name == name })
 }
 
-// handlePutHost handles PUT /admin/hosts/{name}.
-func (c *Cloud) handlePutHost(w http.ResponseWriter, r *request) error {
+// handlePut handles PUT /admin/hosts/{name}.
+func (h *hosts) handlePut(w http.ResponseWriter, r *request) error {
 	var host Host
 	if err := readInto(r, &host); err != nil {
 		return err
@@ -84,37 +86,37 @@ func (c *Cloud) handlePutHost(w http.ResponseWriter, r *request) error {
 	if host.Name != r.vars[0] {
 		return invalid("name is %q, but the path has %q", host.Name, r.vars[0])
 	}
-	if err := c.PutHost(host); err != nil {
+	if err := h.put(host); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, host)
 }
 
-// handleHosts handles GET /hosts.
-func (c *Cloud) handleHosts(w http.ResponseWriter, _ *request) error {
-	return writeJSON(w, http.StatusOK, c.hostUsage(c.core.now()))
+// handleList handles GET /hosts.
+func (h *hosts) handleList(w http.ResponseWriter, _ *request) error {
+	return writeJSON(w, http.StatusOK, h.usage(h.core.now()))
 }
 
-// hostUsage returns all hosts with their usage at a time.
-func (c *Cloud) hostUsage(now time.Time) []Host {
-	c.core.mu.RLock()
-	hosts := slices.Clone(c.opts.Hosts)
+// usage returns all hosts with their usage at a time.
+func (h *hosts) usage(now time.Time) []Host {
+	h.core.mu.RLock()
+	hosts := slices.Clone(h.list)
 	at := make(map[string]int, len(hosts))
 	for i, host := range hosts {
 		at[host.Name] = i
 	}
 	mhz, memory := make([]int, len(hosts)), make([]int, len(hosts))
-	for _, r := range c.core.st.servers {
+	for _, r := range h.core.st.servers {
 		i, known := at[r.Host]
 		if !known {
 			continue
 		}
 		s := r.Server
-		c.measure(r, &s, now)
+		h.views.measure(r, &s, now)
 		mhz[i] += *s.CPUUsageMHz
 		memory[i] += *s.MemoryUsageMB
 	}
-	c.core.mu.RUnlock()
+	h.core.mu.RUnlock()
 	for i := range hosts {
 		if hosts[i].CPUUsageMHz == 0 {
 			hosts[i].CPUUsageMHz = mhz[i]

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -51,11 +52,20 @@ func (a keyedAnswer) write(w http.ResponseWriter) error {
 // maxKey is the maximum length of an Idempotency-Key in bytes.
 const maxKey = 255
 
-// keyFor returns the key of a request, and nil if there is none or the capability
+// keys has the Idempotency-Keys of calls.
+type keys struct {
+	core  *core
+	views *views
+	// inProgress are the routes and keys of the creates that are processed, for the quirk
+	// keysInProgress.
+	inProgress sync.Map
+}
+
+// of returns the key of a request, and nil if there is none or the capability
 // is off.
-func (c *Cloud) keyFor(r *request, collection string, body []byte) (*keyRecord, error) {
+func (k *keys) of(r *request, collection string, body []byte) (*keyRecord, error) {
 	key := r.Header.Get("Idempotency-Key")
-	if key == "" || !c.core.has(Idempotency) {
+	if key == "" || !k.core.has(Idempotency) {
 		return nil, nil //nolint:nilnil // a create without a key is valid
 	}
 	if len(key) > maxKey {
@@ -68,18 +78,18 @@ func (c *Cloud) keyFor(r *request, collection string, body []byte) (*keyRecord, 
 	return &keyRecord{Key: collection + "/" + key, Hash: hash}, nil
 }
 
-// beginKey records that a call is processed, until end is called. It reports false if another call
+// begin records that a call is processed, until end is called. It reports false if another call
 // with the same Idempotency-Key is processed; see Quirks.KeysInProgress.
-func (c *Cloud) beginKey(r *request, to route) (end func(), ok bool) {
+func (k *keys) begin(r *request, to route) (end func(), ok bool) {
 	key := r.Header.Get("Idempotency-Key")
-	if key == "" || !c.core.quirks.Load().KeysInProgress {
+	if key == "" || !k.core.quirks.Load().KeysInProgress {
 		return func() {}, true
 	}
 	key = to.template + " " + key
-	if _, processed := c.keysInProgress.LoadOrStore(key, true); processed {
+	if _, processed := k.inProgress.LoadOrStore(key, true); processed {
 		return nil, false
 	}
-	return func() { c.keysInProgress.Delete(key) }, true
+	return func() { k.inProgress.Delete(key) }, true
 }
 
 // keyInProgress answers a call whose Idempotency-Key is in progress.
@@ -109,18 +119,18 @@ func canonicalHash(body []byte) (string, error) {
 
 // replay returns the response of the first create with this key, if there was one.
 // The caller holds mu.
-func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
+func (k *keys) replay(key *keyRecord) (keyedAnswer, bool, error) {
 	if key == nil {
 		return keyedAnswer{}, false, nil
 	}
-	if open := c.core.st.creating(key.Key); open != nil {
+	if open := k.core.st.creating(key.Key); open != nil {
 		if open.Key.Hash != key.Hash {
 			return keyedAnswer{}, true, problem(http.StatusUnprocessableEntity, CodeKeyReused,
 				"this Idempotency-Key was used with another body")
 		}
 		return open.answer(), true, nil
 	}
-	known := c.core.st.keys[key.Key]
+	known := k.core.st.keys[key.Key]
 	if known == nil {
 		return keyedAnswer{}, false, nil
 	}
@@ -129,13 +139,13 @@ func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
 			"this Idempotency-Key was used with another body")
 	}
 	collection, _, _ := strings.Cut(known.Key, "/")
-	r, n := c.core.st.servers[known.ID], c.core.st.networks[known.ID]
+	r, n := k.core.st.servers[known.ID], k.core.st.networks[known.ID]
 	reverted := r != nil && collection == "reverts" && !r.CreatedAt.After(known.At)
 	switch { // another one may have the ID of one that is gone
 	case r != nil && r.Key == known.Key, reverted:
-		return keyedAnswer{status: known.Status, body: c.represent(r, c.core.now())}, true, nil
+		return keyedAnswer{status: known.Status, body: k.views.represent(r, k.core.now())}, true, nil
 	case n != nil && collection == "networks" && known.GoneAt.IsZero():
-		return keyedAnswer{status: known.Status, body: c.core.quirks.Load().shapeNetwork(n)}, true, nil
+		return keyedAnswer{status: known.Status, body: k.core.quirks.Load().shapeNetwork(n)}, true, nil
 	}
 	return keyedAnswer{status: known.Status, body: known.Body}, true, nil
 }

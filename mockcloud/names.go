@@ -26,13 +26,18 @@ func checkName(name string) error {
 	return nil
 }
 
-// admitName returns an error if a new server may not have the name. The caller
+// names decides which names servers and networks may have.
+type names struct {
+	core *core
+}
+
+// admit returns an error if a new server may not have the name. The caller
 // holds mu for reading.
-func (c *Cloud) admitName(name, folder string) error {
-	if c.core.prohibitedNames.match(name) {
+func (n *names) admit(name, folder string) error {
+	if n.core.prohibitedNames.match(name) {
 		return problem(http.StatusForbidden, CodeNameProhibited, "the name %q is prohibited", name)
 	}
-	if c.core.has(UniqueNames) && (len(c.namesakes(name, folder)) > 0 || c.beingCreated(name, folder)) {
+	if n.core.has(UniqueNames) && (len(n.namesakes(name, folder)) > 0 || n.beingCreated(name, folder)) {
 		return problem(http.StatusConflict, CodeNameTaken, "the name %q is taken", name)
 	}
 	return nil
@@ -40,11 +45,11 @@ func (c *Cloud) admitName(name, folder string) error {
 
 // namesakes returns the servers of a name, oldest first, of the folder alone if names
 // are unique per folder. The caller holds mu.
-func (c *Cloud) namesakes(name, folder string) []*record {
-	sets := []map[string]struct{}{c.core.st.byName[name]}
-	if c.core.quirks.Load().NormalizeNames {
+func (n *names) namesakes(name, folder string) []*record {
+	sets := []map[string]struct{}{n.core.st.byName[name]}
+	if n.core.quirks.Load().NormalizeNames {
 		sets = nil
-		for other, ids := range c.core.st.byName {
+		for other, ids := range n.core.st.byName {
 			if normalized(other) == normalized(name) {
 				sets = append(sets, ids)
 			}
@@ -53,7 +58,7 @@ func (c *Cloud) namesakes(name, folder string) []*record {
 	var found []*record
 	for _, ids := range sets {
 		for id := range ids {
-			if r := c.core.st.servers[id]; c.sameFolder(r.Folder, folder) {
+			if r := n.core.st.servers[id]; n.sameFolder(r.Folder, folder) {
 				found = append(found, r)
 			}
 		}
@@ -63,45 +68,45 @@ func (c *Cloud) namesakes(name, folder string) []*record {
 }
 
 // sameFolder reports whether names of two folders exclude each other.
-func (c *Cloud) sameFolder(a, b string) bool { return a == b || !c.core.has(FolderNames) }
+func (n *names) sameFolder(a, b string) bool { return a == b || !n.core.has(FolderNames) }
 
 // beingCreated reports whether an open operation creates a server of the name. The
 // caller holds mu.
-func (c *Cloud) beingCreated(name, folder string) bool {
+func (n *names) beingCreated(name, folder string) bool {
 	same := func(other string) bool { return other == name }
-	if c.core.quirks.Load().NormalizeNames {
+	if n.core.quirks.Load().NormalizeNames {
 		same = func(other string) bool { return normalized(other) == normalized(name) }
 	}
-	for _, o := range c.core.st.operations {
-		if o.Create != nil && !o.Done && same(o.Create.Name) && c.sameFolder(deref(o.Create.Folder, ""), folder) {
+	for _, o := range n.core.st.operations {
+		if o.Create != nil && !o.Done && same(o.Create.Name) && n.sameFolder(deref(o.Create.Folder, ""), folder) {
 			return true
 		}
 	}
 	return false
 }
 
-// shownName returns a name as answers have it.
-func (c *Cloud) shownName(name string) string {
-	if c.core.quirks.Load().NormalizeNames {
+// shown returns a name as answers have it.
+func (n *names) shown(name string) string {
+	if n.core.quirks.Load().NormalizeNames {
 		return normalized(name)
 	}
 	return name
 }
 
 // handleCheck handles GET /check/{name}.
-func (c *Cloud) handleCheck(w http.ResponseWriter, r *request) error {
+func (n *names) handleCheck(w http.ResponseWriter, r *request) error {
 	name := r.vars[0]
 	if err := checkName(name); err != nil {
 		return err
 	}
-	c.core.mu.RLock()
-	err := c.admitName(name, r.URL.Query().Get("folder"))
-	c.core.mu.RUnlock()
+	n.core.mu.RLock()
+	err := n.admit(name, r.URL.Query().Get("folder"))
+	n.core.mu.RUnlock()
 	if err != nil {
 		return err
 	}
-	body := map[string]any{"name": c.shownName(name), "available": true}
-	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeList(body, "Name", "AVAILABLE"))
+	body := map[string]any{"name": n.shown(name), "available": true}
+	return writeJSON(w, http.StatusOK, n.core.quirks.Load().shapeList(body, "Name", "AVAILABLE"))
 }
 
 // globs matches text against any of a list of names or globs.

@@ -59,7 +59,7 @@ func (c *Cloud) handleCreateNetwork(w http.ResponseWriter, r *request) error {
 	if err := checkGateway(body.CIDR, body.Gateway); err != nil {
 		return err
 	}
-	key, err := c.keyFor(r, "networks", data)
+	key, err := c.keys.of(r, "networks", data)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *Cloud) handleCreateNetwork(w http.ResponseWriter, r *request) error {
 func (c *Cloud) createNetwork(body createNetwork, key *keyRecord, requestID string) (keyedAnswer, error) {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	if answer, found, err := c.replay(key); found || err != nil {
+	if answer, found, err := c.keys.replay(key); found || err != nil {
 		return answer, err
 	}
 	if err := c.admitNetworkName(body.Name); err != nil {
@@ -115,7 +115,7 @@ func (c *Cloud) admitNetworkName(name string) error {
 		return nil
 	}
 	for _, n := range c.core.st.networks {
-		if c.shownName(n.Name) == c.shownName(name) {
+		if c.names.shown(n.Name) == c.names.shown(name) {
 			return problem(http.StatusConflict, CodeNameTaken, "the name %q is taken", name)
 		}
 	}
@@ -126,7 +126,7 @@ func (c *Cloud) admitNetworkName(name string) error {
 func (c *Cloud) handleListNetworks(w http.ResponseWriter, _ *request) error {
 	q := c.core.quirks.Load()
 	networks := []any{}
-	for _, n := range sortedNetworks(c.readNetworks()) {
+	for _, n := range sortedNetworks(c.reads.networks()) {
 		networks = append(networks, q.shapeNetwork(&n))
 	}
 	return writeJSON(w, http.StatusOK, q.shapeList(map[string]any{"networks": networks}, "Networks", "NETWORKS"))
@@ -161,7 +161,7 @@ func sortedNetworks(networks map[string]*Network) []Network {
 
 // handleGetNetwork handles GET /networks/{id}.
 func (c *Cloud) handleGetNetwork(w http.ResponseWriter, r *request) error {
-	n := c.readNetworks()[r.vars[0]]
+	n := c.reads.networks()[r.vars[0]]
 	if n == nil {
 		return notFound("network", r.vars[0])
 	}

@@ -58,7 +58,7 @@ type faultSummary struct {
 func (c *Cloud) overview(filter string) overview {
 	now := c.core.now()
 	o := overview{
-		hosts:  excerptOf(c.hostUsage(now)),
+		hosts:  excerptOf(c.hosts.usage(now)),
 		faults: c.faultSummaries(),
 	}
 	c.core.mu.RLock()
@@ -86,7 +86,7 @@ func (c *Cloud) serversMatching(filter string, now time.Time) (summary, excerpt[
 	for _, p := range slices.Backward(c.core.st.order) {
 		r := c.core.st.servers[p.id]
 		s := r.Server
-		c.measure(r, &s, now)
+		c.views.measure(r, &s, now)
 		all.Servers[s.State]++
 		percent += *s.CPUUtilization
 		if !s.contains(filter) {

@@ -30,12 +30,12 @@ func (a *AntiAffinity) check() error {
 	return nil
 }
 
-// hostsFor returns the hosts that the zone and the anti-affinity of a new server allow, empty
+// allowed returns the hosts that the zone and the anti-affinity of a new server allow, empty
 // only without hosts. The caller holds mu.
-func (c *Cloud) hostsFor(b createServer) ([]Host, error) {
-	hosts := c.opts.Hosts
+func (h *hosts) allowed(b createServer) ([]Host, error) {
+	hosts := h.list
 	if zone := deref(b.Zone, ""); zone != "" {
-		hosts = slices.DeleteFunc(slices.Clone(hosts), func(h Host) bool { return h.Zone != zone })
+		hosts = slices.DeleteFunc(slices.Clone(hosts), func(one Host) bool { return one.Zone != zone })
 		if len(hosts) == 0 {
 			return nil, problem(http.StatusUnprocessableEntity, CodeZoneUnknown, "there is no zone %q", zone)
 		}
@@ -43,8 +43,8 @@ func (c *Cloud) hostsFor(b createServer) ([]Host, error) {
 	if b.AntiAffinity == nil {
 		return hosts, nil
 	}
-	taken := c.core.st.hostsOf(*b.AntiAffinity)
-	free := slices.DeleteFunc(slices.Clone(hosts), func(h Host) bool { return taken[h.Name] })
+	taken := h.core.st.hostsOf(*b.AntiAffinity)
+	free := slices.DeleteFunc(slices.Clone(hosts), func(one Host) bool { return taken[one.Name] })
 	switch {
 	case len(free) > 0:
 		return free, nil
@@ -54,13 +54,13 @@ func (c *Cloud) hostsFor(b createServer) ([]Host, error) {
 	return hosts, nil
 }
 
-// pickHost returns the next of these hosts, round-robin; empty without hosts. The caller holds mu.
-func (c *Cloud) pickHost(hosts []Host) string {
+// pick returns the next of these hosts, round-robin; empty without hosts. The caller holds mu.
+func (h *hosts) pick(hosts []Host) string {
 	if len(hosts) == 0 {
 		return ""
 	}
-	host := hosts[c.core.st.placed%len(hosts)].Name
-	c.core.st.placed++
+	host := hosts[h.core.st.placed%len(hosts)].Name
+	h.core.st.placed++
 	return host
 }
 
@@ -76,9 +76,9 @@ func (s *state) hostsOf(a AntiAffinity) map[string]bool {
 }
 
 // zoneOf returns the zone of a host; empty if there is no such host. The caller holds mu.
-func (c *Cloud) zoneOf(host string) string {
-	if at := hostNamed(c.opts.Hosts, host); at >= 0 {
-		return c.opts.Hosts[at].Zone
+func (h *hosts) zoneOf(host string) string {
+	if at := hostNamed(h.list, host); at >= 0 {
+		return h.list[at].Zone
 	}
 	return ""
 }

@@ -54,7 +54,7 @@ func (c *Cloud) serveQuirky(w http.ResponseWriter, r *request, to route, q *Quir
 	}
 	q.answerErrors(out)
 	q.answerContentType(out)
-	c.send(w, r, out, nil, 0)
+	c.sender.send(w, r, out, nil, 0)
 }
 
 // refuseUntil answers 429 with a date of a clock that is ahead.

@@ -3,6 +3,7 @@ package mockcloud
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -51,11 +52,18 @@ func (h history[T]) before(now time.Time, late lag) map[string]*T {
 	return shown
 }
 
+// reads shows servers and networks as calls of the API read them, which can lag.
+type reads struct {
+	core *core
+	// count counts the reads for the quirk replicaLag.
+	count atomic.Uint64
+}
+
 // nextLag returns the lag of the next read; nil if the read is up to date.
-func (c *Cloud) nextLag() lag {
-	q := c.core.quirks.Load()
+func (rd *reads) nextLag() lag {
+	q := rd.core.quirks.Load()
 	replica := time.Duration(0)
-	if q.ReplicaLag > 0 && c.reads.Add(1)%2 == 0 {
+	if q.ReplicaLag > 0 && rd.count.Add(1)%2 == 0 {
 		replica = time.Duration(q.ReplicaLag)
 	}
 	if q.ReadLag == 0 && replica == 0 {
@@ -68,13 +76,13 @@ func (c *Cloud) nextLag() lag {
 	}
 }
 
-// readServer returns a server as the next read shows it.
-func (c *Cloud) readServer(id string) (*record, error) {
-	late := c.nextLag()
-	c.core.mu.RLock()
-	defer c.core.mu.RUnlock()
-	r := c.core.st.servers[id]
-	if was, changed := c.core.st.pastServers.before(c.core.now(), late)[id]; changed {
+// server returns a server as the next read shows it.
+func (rd *reads) server(id string) (*record, error) {
+	late := rd.nextLag()
+	rd.core.mu.RLock()
+	defer rd.core.mu.RUnlock()
+	r := rd.core.st.servers[id]
+	if was, changed := rd.core.st.pastServers.before(rd.core.now(), late)[id]; changed {
 		r = was
 	}
 	if r == nil {
@@ -83,13 +91,13 @@ func (c *Cloud) readServer(id string) (*record, error) {
 	return r, nil
 }
 
-// readNetworks returns the networks as the next read shows them, by ID.
-func (c *Cloud) readNetworks() map[string]*Network {
-	late := c.nextLag()
-	c.core.mu.RLock()
-	defer c.core.mu.RUnlock()
-	shown := maps.Clone(c.core.st.networks)
-	overlay(shown, c.core.st.pastNetworks.before(c.core.now(), late))
+// networks returns the networks as the next read shows them, by ID.
+func (rd *reads) networks() map[string]*Network {
+	late := rd.nextLag()
+	rd.core.mu.RLock()
+	defer rd.core.mu.RUnlock()
+	shown := maps.Clone(rd.core.st.networks)
+	overlay(shown, rd.core.st.pastNetworks.before(rd.core.now(), late))
 	return shown
 }
 
@@ -110,11 +118,11 @@ type listed struct {
 	order   []position
 }
 
-// readListing returns the servers as the next listing shows them. The caller holds
+// listing returns the servers as the next listing shows them. The caller holds
 // mu.
-func (c *Cloud) readListing(q listQuery, now time.Time) listed {
-	l := listed{servers: c.core.st.servers, order: c.core.st.order}
-	if versions := c.core.st.pastServers.before(now, c.nextLag()); len(versions) > 0 {
+func (rd *reads) listing(q listQuery, now time.Time) listed {
+	l := listed{servers: rd.core.st.servers, order: rd.core.st.order}
+	if versions := rd.core.st.pastServers.before(now, rd.nextLag()); len(versions) > 0 {
 		l.servers = maps.Clone(l.servers)
 		overlay(l.servers, versions)
 		l.order = make([]position, 0, len(l.servers))
@@ -123,7 +131,7 @@ func (c *Cloud) readListing(q listQuery, now time.Time) listed {
 		}
 		slices.SortFunc(l.order, position.compare)
 	}
-	if limit := c.core.quirks.Load().ListCap; limit > 0 {
+	if limit := rd.core.quirks.Load().ListCap; limit > 0 {
 		l.order = l.capped(limit, q)
 	}
 	return l

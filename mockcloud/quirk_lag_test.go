@@ -71,7 +71,7 @@ func TestReadLagDiffersBetweenServersAndIsRepeatable(t *testing.T) {
 		h := start(t, Options{Quirks: Quirks{Seed: seed, ReadLag: Duration(time.Minute)}})
 		got := map[time.Duration]bool{}
 		for i := range 20 {
-			own := h.cloud.nextLag()(fmt.Sprint(i))
+			own := h.cloud.reads.nextLag()(fmt.Sprint(i))
 			if own < 30*time.Second || own > time.Minute {
 				t.Errorf("the lag of server %d is %s, want 30s-1m", i, own)
 			}

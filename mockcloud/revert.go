@@ -38,7 +38,7 @@ func (c *Cloud) handleRevert(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	key, err := c.keyFor(r, "reverts", about)
+	key, err := c.keys.of(r, "reverts", about)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *Cloud) handleRevert(w http.ResponseWriter, r *request) error {
 func (c *Cloud) revert(server, snapshot string, key *keyRecord, requestID string) (keyedAnswer, error) {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	if answer, found, err := c.replay(key); found || err != nil {
+	if answer, found, err := c.keys.replay(key); found || err != nil {
 		return answer, err
 	}
 	old, err := c.changeable(server)
@@ -77,7 +77,7 @@ func (c *Cloud) revertNow(r *record, snapshot string, key *keyRecord, requestID 
 	next := r.clone()
 	next.CPU, next.Memory, next.PowerState, next.Disks = was.CPU, was.Memory, was.PowerState, was.Disks
 	next.State, next.OffAt, next.UpdatedAt = stateFor(was.PowerState), time.Time{}, c.core.now()
-	answer := keyedAnswer{status: http.StatusOK, body: c.represent(next, c.core.now())}
+	answer := keyedAnswer{status: http.StatusOK, body: c.views.represent(next, c.core.now())}
 	entry, change := c.core.entry(LedgerEntry{Op: OpRevert, ServerID: r.ID, SnapshotID: snapshot, Name: r.Name, Labels: r.Labels, RequestID: requestID})
 	changes := []Change{change}
 	if key != nil {

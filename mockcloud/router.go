@@ -39,7 +39,7 @@ type route struct {
 
 func (c *Cloud) apiRoutes() []route {
 	return []route{
-		{method: "GET", template: "/check/{name}", handle: c.handleCheck},
+		{method: "GET", template: "/check/{name}", handle: c.names.handleCheck},
 		{method: "GET", template: "/servers", handle: c.handleListServers},
 		{method: "POST", template: "/servers", handle: c.handleCreateServer},
 		{method: "GET", template: "/servers/{id}", handle: c.handleGetServer},
@@ -57,7 +57,7 @@ func (c *Cloud) apiRoutes() []route {
 		{method: "GET", template: "/networks/{id}", handle: c.handleGetNetwork, needs: Networks},
 		{method: "PATCH", template: "/networks/{id}", handle: c.handlePatchNetwork, needs: Networks},
 		{method: "DELETE", template: "/networks/{id}", handle: c.handleDeleteNetwork, needs: Networks},
-		{method: "GET", template: "/hosts", handle: c.handleHosts, needs: Hosts},
+		{method: "GET", template: "/hosts", handle: c.hosts.handleList, needs: Hosts},
 		{method: "GET", template: "/events", handle: c.handleEvents, needs: Events, streams: true},
 		{method: "POST", template: "/sessions", handle: c.handleLogin, needs: Sessions, public: true},
 		{method: "DELETE", template: "/sessions", handle: c.handleLogout, needs: Sessions},

@@ -130,11 +130,11 @@ func (c *Cloud) remove(r *record, at time.Time, how LedgerEntry) error {
 func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	if answer, found, err := c.replay(key); found || err != nil {
+	if answer, found, err := c.keys.replay(key); found || err != nil {
 		return answer, err
 	}
-	if same := c.namesakes(body.Name, deref(body.Folder, "")); len(same) > 0 && c.core.quirks.Load().ExistingOnCreate {
-		return keyedAnswer{status: http.StatusOK, body: c.represent(same[0], c.core.now())}, nil
+	if same := c.names.namesakes(body.Name, deref(body.Folder, "")); len(same) > 0 && c.core.quirks.Load().ExistingOnCreate {
+		return keyedAnswer{status: http.StatusOK, body: c.views.represent(same[0], c.core.now())}, nil
 	}
 	if err := c.admit(body); err != nil {
 		return keyedAnswer{}, err
@@ -147,7 +147,7 @@ func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string
 
 // createNow creates a server that is admitted. The caller holds mu.
 func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
-	hosts, err := c.hostsFor(body)
+	hosts, err := c.hosts.allowed(body)
 	if err != nil {
 		return keyedAnswer{}, err
 	}
@@ -157,12 +157,12 @@ func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		PowerState: deref(body.PowerState, PowerOn),
-		Host:       c.pickHost(hosts), AntiAffinity: body.AntiAffinity, Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
+		Host:       c.hosts.pick(hosts), AntiAffinity: body.AntiAffinity, Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
 	}}
 	if asked := body.attachments(); len(asked) > 0 {
 		r.NetworkID = asked[0].NetworkID
 	}
-	r.Zone, r.Interfaces = c.zoneOf(r.Host), c.core.st.attach(&r.Server, body.Interfaces)
+	r.Zone, r.Interfaces = c.hosts.zoneOf(r.Host), c.core.st.attach(&r.Server, body.Interfaces)
 	r.State = c.finalState(r.Name, r.PowerState)
 	build := time.Duration(c.core.behave.BuildTime)
 	if build > 0 && c.core.has(Async) && r.State != StateBuilding {
@@ -183,7 +183,7 @@ func (c *Cloud) insert(r *record, status int, key *keyRecord, how LedgerEntry) (
 	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
 	entry, change := c.core.entry(how)
 	changes := []Change{change, encoded(bucketServers, r.ID, r)}
-	answer := keyedAnswer{status: status, body: c.represent(r, c.core.now())}
+	answer := keyedAnswer{status: status, body: c.views.represent(r, c.core.now())}
 	if key != nil {
 		key.record(r.ID, answer, c.core.now())
 		changes = append(changes, encoded(bucketKeys, key.Key, key))

@@ -21,7 +21,7 @@ func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
 	if err := body.check(); err != nil {
 		return err
 	}
-	key, err := c.keyFor(r, "servers", data)
+	key, err := c.keys.of(r, "servers", data)
 	if err != nil {
 		return err
 	}
@@ -38,21 +38,21 @@ func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
 
 // handleGetServer handles GET /servers/{id}.
 func (c *Cloud) handleGetServer(w http.ResponseWriter, r *request) error {
-	found, err := c.readServer(r.vars[0])
+	found, err := c.reads.server(r.vars[0])
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, c.represent(found, c.core.now()))
+	return writeJSON(w, http.StatusOK, c.views.represent(found, c.core.now()))
 }
 
 // handleServerStatus handles GET /servers/{id}/status.
 func (c *Cloud) handleServerStatus(w http.ResponseWriter, r *request) error {
-	found, err := c.readServer(r.vars[0])
+	found, err := c.reads.server(r.vars[0])
 	if err != nil {
 		return err
 	}
 	s := found.Server
-	c.measure(found, &s, c.core.now())
+	c.views.measure(found, &s, c.core.now())
 	status := map[string]any{"cpuUtilization": s.CPUUtilization}
 	if c.core.profile == Extended {
 		status["state"] = s.State

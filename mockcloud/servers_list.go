@@ -38,8 +38,8 @@ func (c *Cloud) handleListServers(w http.ResponseWriter, r *request) error {
 	listFaults := listFaultsOf(r.Context())
 	now := c.core.now()
 	if c.core.profile == Core {
-		records, _ := c.page(listQuery{limit: -1, shown: c.shownName}, now, listFaults)
-		return writeJSON(w, http.StatusOK, c.representAll(listFaults.applyToPage(records), now))
+		records, _ := c.page(listQuery{limit: -1, shown: c.names.shown}, now, listFaults)
+		return writeJSON(w, http.StatusOK, c.views.representAll(listFaults.applyToPage(records), now))
 	}
 	query, err := c.parseListQuery(r.URL.Query())
 	if err != nil {
@@ -55,20 +55,20 @@ func (c *Cloud) handleListServers(w http.ResponseWriter, r *request) error {
 			next = position{}.marker()
 		}
 	}
-	body := serverPage{Servers: c.representAll(records, now), Next: next}
+	body := serverPage{Servers: c.views.representAll(records, now), Next: next}
 	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeList(body, "Servers", "SERVERS", "Total", "Next"))
 }
 
-func (c *Cloud) representAll(records []*record, now time.Time) []any {
+func (v *views) representAll(records []*record, now time.Time) []any {
 	out := make([]any, len(records))
 	for i, r := range records {
-		out[i] = c.represent(r, now)
+		out[i] = v.represent(r, now)
 	}
 	return out
 }
 
 func (c *Cloud) parseListQuery(values url.Values) (listQuery, error) {
-	q := listQuery{limit: maxPage, name: values.Get("name"), marker: values.Get("marker"), shown: c.shownName}
+	q := listQuery{limit: maxPage, name: values.Get("name"), marker: values.Get("marker"), shown: c.names.shown}
 	if text := values.Get("limit"); text != "" {
 		limit, err := strconv.Atoi(text)
 		if err != nil || limit < 1 {
@@ -128,7 +128,7 @@ func (q *listQuery) matches(r *record) bool {
 func (c *Cloud) page(q listQuery, now time.Time, d listFaults) ([]*record, string) {
 	c.core.mu.RLock()
 	defer c.core.mu.RUnlock()
-	all := c.readListing(q, now)
+	all := c.reads.listing(q, now)
 	from := 0
 	if q.after != nil {
 		from = all.resume(q, d)

@@ -338,7 +338,7 @@ func BenchmarkListPageOf1000(b *testing.B) {
 	query := listQuery{limit: maxPage}
 	for b.Loop() {
 		records, _ := cloud.page(query, cloud.core.now(), nil)
-		if got := len(cloud.representAll(records, cloud.core.now())); got != maxPage {
+		if got := len(cloud.views.representAll(records, cloud.core.now())); got != maxPage {
 			b.Fatalf("got %d servers", got)
 		}
 	}

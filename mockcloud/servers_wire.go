@@ -180,7 +180,7 @@ func checkLabels(labels map[string]string) error {
 // admit returns an error if a valid create is not allowed now. The caller holds
 // mu.
 func (c *Cloud) admit(b createServer) error {
-	if err := c.admitName(b.Name, deref(b.Folder, "")); err != nil {
+	if err := c.names.admit(b.Name, deref(b.Folder, "")); err != nil {
 		return err
 	}
 	if b.Template != nil {
@@ -191,7 +191,7 @@ func (c *Cloud) admit(b createServer) error {
 			return problem(http.StatusUnprocessableEntity, CodeTemplateUnknown, "there is no template %q", *b.Template)
 		}
 	}
-	if _, err := c.hostsFor(b); err != nil {
+	if _, err := c.hosts.allowed(b); err != nil {
 		return err
 	}
 	if err := c.core.st.admitAttachments(b); err != nil {
@@ -203,51 +203,56 @@ func (c *Cloud) admit(b createServer) error {
 	return nil
 }
 
+// views shows servers as the profile and the capabilities do.
+type views struct {
+	core *core
+}
+
 // represent returns the server as the profile and the capabilities show it.
-func (c *Cloud) represent(r *record, now time.Time) any {
-	core := c.core.profile == Core
+func (v *views) represent(r *record, now time.Time) any {
+	core := v.core.profile == Core
 	if core {
-		return c.core.quirks.Load().shapeServer(coreServer{ID: r.ID, Name: r.Name}, r, core)
+		return v.core.quirks.Load().shapeServer(coreServer{ID: r.ID, Name: r.Name}, r, core)
 	}
 	s := r.Server
-	if c.core.has(BulkStatus) {
-		c.measure(r, &s, now)
+	if v.core.has(BulkStatus) {
+		v.measure(r, &s, now)
 	}
-	if !c.core.has(Labels) {
+	if !v.core.has(Labels) {
 		s.Labels = nil
 	}
-	if !c.core.has(Power) {
+	if !v.core.has(Power) {
 		s.PowerState = ""
 	}
-	if !c.core.has(Folders) {
+	if !v.core.has(Folders) {
 		s.Folder = ""
 	}
-	if !c.core.has(Networks) {
+	if !v.core.has(Networks) {
 		s.NetworkID, s.Interfaces = "", withoutNetworks(s.Interfaces)
 	}
-	if !c.core.has(Hosts) {
+	if !v.core.has(Hosts) {
 		s.Host = ""
 	}
-	if !c.core.has(Zones) {
+	if !v.core.has(Zones) {
 		s.Zone = ""
 	}
-	if !c.core.has(WithAntiAffinity) {
+	if !v.core.has(WithAntiAffinity) {
 		s.AntiAffinity = nil
 	}
-	if !c.core.has(Addresses) || s.State == StateBuilding {
+	if !v.core.has(Addresses) || s.State == StateBuilding {
 		s.Interfaces = nil
 	}
-	if !c.core.has(Disks) {
+	if !v.core.has(Disks) {
 		s.Disks = nil
 	}
-	s.GuestHeartbeat = c.heartbeatOf(r)
-	return c.core.quirks.Load().shapeServer(s, r, core)
+	s.GuestHeartbeat = v.heartbeatOf(r)
+	return v.core.quirks.Load().shapeServer(s, r, core)
 }
 
 // heartbeatOf returns what a server shows as its guestHeartbeat.
-func (c *Cloud) heartbeatOf(r *record) string {
+func (v *views) heartbeatOf(r *record) string {
 	switch {
-	case !c.core.has(GuestHeartbeat) || r.State != StateActive:
+	case !v.core.has(GuestHeartbeat) || r.State != StateActive:
 		return ""
 	case r.GuestHeartbeat != "":
 		return r.GuestHeartbeat
@@ -259,10 +264,10 @@ func (c *Cloud) heartbeatOf(r *record) string {
 const coreMHz = 2600
 
 // measure sets the utilization of a server, which is 0 unless it is ACTIVE.
-func (c *Cloud) measure(r *record, s *Server, now time.Time) {
+func (v *views) measure(r *record, s *Server, now time.Time) {
 	var percent, memory int
 	if r.State == StateActive {
-		percent = (*c.core.model.Load())(r.ID, now)
+		percent = (*v.core.model.Load())(r.ID, now)
 		memory = r.Memory * 1024 * (30 + percent/2) / 100
 	}
 	if r.Override != nil {

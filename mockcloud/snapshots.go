@@ -30,7 +30,7 @@ const diskSnapshot = 64 << 20
 
 // handleListSnapshots handles GET /servers/{id}/snapshots: all of them, oldest first.
 func (c *Cloud) handleListSnapshots(w http.ResponseWriter, r *request) error {
-	server, err := c.readServer(r.vars[0])
+	server, err := c.reads.server(r.vars[0])
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (c *Cloud) handleCreateSnapshot(w http.ResponseWriter, r *request) error {
 	if body.QuiesceSeconds < 0 {
 		return invalid("quiesceSeconds is %d, and must not be negative", body.QuiesceSeconds)
 	}
-	key, err := c.keyFor(r, "snapshots", data)
+	key, err := c.keys.of(r, "snapshots", data)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *Cloud) handleCreateSnapshot(w http.ResponseWriter, r *request) error {
 func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecord, requestID string) (keyedAnswer, error) {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	if answer, found, err := c.replay(key); found || err != nil {
+	if answer, found, err := c.keys.replay(key); found || err != nil {
 		return answer, err
 	}
 	old, err := c.changeable(server)

@@ -34,7 +34,7 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (key
 	if err != nil {
 		return keyedAnswer{}, err
 	}
-	return keyedAnswer{status: http.StatusOK, body: c.represent(updated, c.core.now())}, nil
+	return keyedAnswer{status: http.StatusOK, body: c.views.represent(updated, c.core.now())}, nil
 }
 
 // updateNow changes a server and returns it. The caller holds mu.
