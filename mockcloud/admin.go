@@ -31,18 +31,18 @@ func (c *Cloud) adminRoutes() []route {
 		{method: "GET", template: "/", handle: c.handlePage},
 		{method: "GET", template: "/page/{name}", handle: c.handlePageFile},
 		{method: "GET", template: "/admin/overview", handle: c.handleOverview},
-		{method: "GET", template: "/calls", handle: c.handleCalls},
-		{method: "DELETE", template: "/calls", handle: done(c.ResetCalls)},
-		{method: "GET", template: "/faults", handle: c.handleFaults},
-		{method: "POST", template: "/faults", handle: c.handleAddFault},
-		{method: "DELETE", template: "/faults", handle: done(c.ClearFaults)},
-		{method: "GET", template: "/faults/{id}", handle: c.handleFault},
-		{method: "DELETE", template: "/faults/{id}", handle: forID(c.RemoveFault)},
-		{method: "POST", template: "/faults/{id}/release", handle: forID(c.ReleaseFault)},
-		{method: "POST", template: "/faults/{id}/drop", handle: forID(c.DropFault)},
-		{method: "PUT", template: "/admin/auth", handle: c.handleSetAuth},
-		{method: "DELETE", template: "/admin/sessions", handle: done(c.ExpireSessions)},
-		{method: "DELETE", template: "/admin/streams", handle: done(c.DropStreams)},
+		{method: "GET", template: "/calls", handle: c.calls.handle},
+		{method: "DELETE", template: "/calls", handle: done(c.calls.reset)},
+		{method: "GET", template: "/faults", handle: c.faults.handleAll},
+		{method: "POST", template: "/faults", handle: c.faults.handleAdd},
+		{method: "DELETE", template: "/faults", handle: done(c.faults.clear)},
+		{method: "GET", template: "/faults/{id}", handle: c.faults.handleOne},
+		{method: "DELETE", template: "/faults/{id}", handle: forID(c.faults.remove)},
+		{method: "POST", template: "/faults/{id}/release", handle: forID(c.faults.release)},
+		{method: "POST", template: "/faults/{id}/drop", handle: forID(c.faults.drop)},
+		{method: "PUT", template: "/admin/auth", handle: c.access.handleSet},
+		{method: "DELETE", template: "/admin/sessions", handle: done(c.access.expire)},
+		{method: "DELETE", template: "/admin/streams", handle: done(c.events.drop)},
 		{method: "POST", template: "/admin/handover", handle: c.handleHandOver},
 		{method: "GET", template: "/admin/behaviour", handle: c.handleGetBehaviour},
 		{method: "PATCH", template: "/admin/behaviour", handle: c.handlePatchBehaviour},
@@ -103,26 +103,26 @@ func (c *Cloud) handleReady(w http.ResponseWriter, r *request) error {
 	}
 }
 
-func (c *Cloud) handleCalls(w http.ResponseWriter, _ *request) error {
-	calls := c.Calls()
-	c.calls.mu.Lock()
-	counts := make([]CallCount, 0, len(c.calls.counts))
-	for key, count := range c.calls.counts {
+func (l *callLog) handle(w http.ResponseWriter, _ *request) error {
+	calls := l.all()
+	l.mu.Lock()
+	counts := make([]CallCount, 0, len(l.counts))
+	for key, count := range l.counts {
 		counts = append(counts, CallCount{Method: key.method, Route: key.route, Count: count})
 	}
-	c.calls.mu.Unlock()
+	l.mu.Unlock()
 	slices.SortFunc(counts, func(a, b CallCount) int {
 		return strings.Compare(a.Route+" "+a.Method, b.Route+" "+b.Method)
 	})
 	return writeJSON(w, http.StatusOK, map[string]any{"calls": calls, "counts": counts})
 }
 
-func (c *Cloud) handleFaults(w http.ResponseWriter, _ *request) error {
-	return writeJSON(w, http.StatusOK, c.Faults())
+func (s *faultSet) handleAll(w http.ResponseWriter, _ *request) error {
+	return writeJSON(w, http.StatusOK, s.all())
 }
 
-func (c *Cloud) handleFault(w http.ResponseWriter, r *request) error {
-	for _, f := range c.Faults() {
+func (s *faultSet) handleOne(w http.ResponseWriter, r *request) error {
+	for _, f := range s.all() {
 		if f.ID == r.vars[0] {
 			return writeJSON(w, http.StatusOK, f)
 		}
@@ -130,21 +130,21 @@ func (c *Cloud) handleFault(w http.ResponseWriter, r *request) error {
 	return notFound("fault", r.vars[0])
 }
 
-func (c *Cloud) handleAddFault(w http.ResponseWriter, r *request) error {
+func (s *faultSet) handleAdd(w http.ResponseWriter, r *request) error {
 	var f Fault
 	if err := readInto(r, &f); err != nil {
 		return err
 	}
-	id, err := c.AddFault(f)
+	id, err := s.add(f)
 	if err != nil {
 		return invalid("%v", err)
 	}
 	return writeJSON(w, http.StatusCreated, map[string]string{"id": id})
 }
 
-// handleSetAuth handles PUT /admin/auth. Absent fields are switched off, except
+// handleSet handles PUT /admin/auth. Absent fields are switched off, except
 // sessionTTL, which is kept.
-func (c *Cloud) handleSetAuth(w http.ResponseWriter, r *request) error {
+func (a *access) handleSet(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Token      string   `json:"token"`
 		Username   string   `json:"username"`
@@ -154,10 +154,10 @@ func (c *Cloud) handleSetAuth(w http.ResponseWriter, r *request) error {
 	if err := readInto(r, &body); err != nil {
 		return err
 	}
-	c.SetToken(body.Token)
-	c.SetCredentials(body.Username, body.Password)
+	a.setToken(body.Token)
+	a.setCredentials(body.Username, body.Password)
 	if body.SessionTTL > 0 {
-		c.SetSessionTTL(time.Duration(body.SessionTTL))
+		a.setTTL(time.Duration(body.SessionTTL))
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

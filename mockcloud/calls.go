@@ -74,9 +74,7 @@ func (l *callLog) setFaults(call *Call, faults []string) {
 	call.Faults = faults
 }
 
-// Calls returns the last calls, oldest first, at most Options.CallLog.
-func (c *Cloud) Calls() []Call {
-	l := c.calls
+func (l *callLog) all() []Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := make([]Call, 0, len(l.ring))
@@ -86,10 +84,7 @@ func (c *Cloud) Calls() []Call {
 	return out
 }
 
-// CountCalls returns the number of calls since the last reset. An empty method or
-// route (a template such as /servers/{id}) matches any.
-func (c *Cloud) CountCalls(method, route string) int {
-	l := c.calls
+func (l *callLog) count(method, route string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	total := 0
@@ -101,9 +96,7 @@ func (c *Cloud) CountCalls(method, route string) int {
 	return total
 }
 
-// ResetCalls clears the call log and the counts.
-func (c *Cloud) ResetCalls() {
-	l := c.calls
+func (l *callLog) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ring, l.next, l.counts = nil, 0, map[callKey]int{}

@@ -26,7 +26,7 @@ type Cloud struct {
 	keys   *keys
 	hosts  *hosts
 
-	access  access
+	access  *access
 	events  *broker
 	faults  *faultSet
 	calls   *callLog
@@ -67,12 +67,9 @@ func New(opts Options) (*Cloud, error) {
 	}
 	c := &Cloud{
 		opts: opts, core: newCore(opts, store), ownsStore: owns,
-		access: access{
-			token: opts.Token, username: opts.Username, password: opts.Password,
-			ttl: time.Duration(opts.SessionTTL), sessions: map[string]time.Time{},
-		},
 		events: newBroker(), faults: newFaultSet(), calls: newCallLog(opts.CallLog),
 	}
+	c.access = newAccess(c.core, opts)
 	c.views = &views{core: c.core}
 	c.sender = &sender{core: c.core}
 	c.reads = &reads{core: c.core}
@@ -93,7 +90,7 @@ func (c *Cloud) start() error {
 		return err
 	}
 	for _, fault := range c.opts.Faults {
-		if _, err := c.AddFault(fault); err != nil {
+		if _, err := c.faults.add(fault); err != nil {
 			return err
 		}
 	}

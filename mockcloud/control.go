@@ -1,6 +1,7 @@
 package mockcloud
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"time"
@@ -155,3 +156,65 @@ func (c *Cloud) PutHost(host Host) error { return c.hosts.put(host) }
 // DeleteHost deletes a host. Servers keep its name. It returns an error if there
 // is no such host.
 func (c *Cloud) DeleteHost(name string) error { return c.hosts.remove(name) }
+
+// Calls returns the last calls, oldest first, at most Options.CallLog.
+func (c *Cloud) Calls() []Call { return c.calls.all() }
+
+// CountCalls returns the number of calls since the last reset. An empty method or
+// route (a template such as /servers/{id}) matches any.
+func (c *Cloud) CountCalls(method, route string) int { return c.calls.count(method, route) }
+
+// ResetCalls clears the call log and the counts.
+func (c *Cloud) ResetCalls() { c.calls.reset() }
+
+// DropStreams ends all open event streams.
+func (c *Cloud) DropStreams() { c.events.drop() }
+
+// LoseEvents drops the next n events: no stream sends them.
+func (c *Cloud) LoseEvents(n int) { c.events.lose(n) }
+
+// AddFault activates a fault and returns its ID. It returns an error if the fault
+// is invalid or the ID is in use.
+func (c *Cloud) AddFault(f Fault) (string, error) { return c.faults.add(f) }
+
+// Faults returns the active faults with their counters.
+func (c *Cloud) Faults() []FaultStatus { return c.faults.all() }
+
+// RemoveFault removes a fault and releases the calls that it holds.
+func (c *Cloud) RemoveFault(id string) error { return c.faults.remove(id) }
+
+// ClearFaults removes all faults and releases the calls that they hold.
+func (c *Cloud) ClearFaults() { c.faults.clear() }
+
+// ReleaseFault releases the calls that a fault holds. The fault holds later calls
+// as far as its count allows.
+func (c *Cloud) ReleaseFault(id string) error { return c.faults.release(id) }
+
+// DropFault closes the connections of the calls that a fault holds. With Answer
+// Before, the calls have no effect.
+func (c *Cloud) DropFault(id string) error { return c.faults.drop(id) }
+
+// WaitHeld waits until a fault holds at least n calls. It returns an error if ctx
+// ends or there is no such fault.
+func (c *Cloud) WaitHeld(ctx context.Context, id string, n int) error {
+	return c.faults.waitHeld(ctx, id, n)
+}
+
+// SetUnavailable switches on or off that every call returns 503.
+func (c *Cloud) SetUnavailable(on bool) { c.faults.setUnavailable(on) }
+
+// SetToken replaces the bearer token that does not expire; empty means none.
+// Without a token and credentials, calls need no authentication.
+func (c *Cloud) SetToken(token string) { c.access.setToken(token) }
+
+// SetCredentials replaces the username and password of sessions; empty means
+// none. Open sessions stay open.
+func (c *Cloud) SetCredentials(username, password string) {
+	c.access.setCredentials(username, password)
+}
+
+// SetSessionTTL sets the lifetime of new sessions.
+func (c *Cloud) SetSessionTTL(ttl time.Duration) { c.access.setTTL(ttl) }
+
+// ExpireSessions expires all open sessions.
+func (c *Cloud) ExpireSessions() { c.access.expire() }

@@ -187,17 +187,15 @@ func (c *Cloud) sendEvent(w http.ResponseWriter, e event) error {
 	return err
 }
 
-// DropStreams ends all open event streams.
-func (c *Cloud) DropStreams() {
-	c.events.mu.Lock()
-	defer c.events.mu.Unlock()
-	close(c.events.dropped)
-	c.events.dropped = make(chan struct{})
+func (b *broker) drop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.dropped)
+	b.dropped = make(chan struct{})
 }
 
-// LoseEvents drops the next n events: no stream sends them.
-func (c *Cloud) LoseEvents(n int) {
-	c.events.mu.Lock()
-	defer c.events.mu.Unlock()
-	c.events.lost = max(0, n)
+func (b *broker) lose(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lost = max(0, n)
 }

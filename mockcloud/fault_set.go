@@ -168,14 +168,11 @@ func (s *faultSet) find(id string) (*activeFault, error) {
 	return nil, notFound("fault", id)
 }
 
-// AddFault activates a fault and returns its ID. It returns an error if the fault
-// is invalid or the ID is in use.
-func (c *Cloud) AddFault(f Fault) (string, error) {
+func (s *faultSet) add(f Fault) (string, error) {
 	active, err := compile(f)
 	if err != nil {
 		return "", err
 	}
-	s := c.faults
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if active.ID == "" {
@@ -189,9 +186,7 @@ func (c *Cloud) AddFault(f Fault) (string, error) {
 	return active.ID, nil
 }
 
-// Faults returns the active faults with their counters.
-func (c *Cloud) Faults() []FaultStatus {
-	s := c.faults
+func (s *faultSet) all() []FaultStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]FaultStatus, 0, len(s.faults))
@@ -201,9 +196,7 @@ func (c *Cloud) Faults() []FaultStatus {
 	return out
 }
 
-// RemoveFault removes a fault and releases the calls that it holds.
-func (c *Cloud) RemoveFault(id string) error {
-	s := c.faults
+func (s *faultSet) remove(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, f := range s.faults {
@@ -216,9 +209,7 @@ func (c *Cloud) RemoveFault(id string) error {
 	return notFound("fault", id)
 }
 
-// ClearFaults removes all faults and releases the calls that they hold.
-func (c *Cloud) ClearFaults() {
-	s := c.faults
+func (s *faultSet) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.faults {
@@ -227,16 +218,11 @@ func (c *Cloud) ClearFaults() {
 	s.faults = nil
 }
 
-// ReleaseFault releases the calls that a fault holds. The fault holds later calls
-// as far as its count allows.
-func (c *Cloud) ReleaseFault(id string) error { return c.openFault(id, false) }
+func (s *faultSet) release(id string) error { return s.openGate(id, false) }
 
-// DropFault closes the connections of the calls that a fault holds. With Answer
-// Before, the calls have no effect.
-func (c *Cloud) DropFault(id string) error { return c.openFault(id, true) }
+func (s *faultSet) drop(id string) error { return s.openGate(id, true) }
 
-func (c *Cloud) openFault(id string, drop bool) error {
-	s := c.faults
+func (s *faultSet) openGate(id string, drop bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, err := s.find(id)
@@ -247,10 +233,7 @@ func (c *Cloud) openFault(id string, drop bool) error {
 	return nil
 }
 
-// WaitHeld waits until a fault holds at least n calls. It returns an error if ctx
-// ends or there is no such fault.
-func (c *Cloud) WaitHeld(ctx context.Context, id string, n int) error {
-	s := c.faults
+func (s *faultSet) waitHeld(ctx context.Context, id string, n int) error {
 	for {
 		s.mu.Lock()
 		f, err := s.find(id)
@@ -274,12 +257,11 @@ func (c *Cloud) WaitHeld(ctx context.Context, id string, n int) error {
 // unavailableFault is the ID of the fault of SetUnavailable.
 const unavailableFault = "unavailable"
 
-// SetUnavailable switches on or off that every call returns 503.
-func (c *Cloud) SetUnavailable(on bool) {
+func (s *faultSet) setUnavailable(on bool) {
 	if !on {
-		_ = c.RemoveFault(unavailableFault)
+		_ = s.remove(unavailableFault)
 		return
 	}
 	// The only error is that the fault exists already.
-	_, _ = c.AddFault(Fault{ID: unavailableFault, Status: 503})
+	_, _ = s.add(Fault{ID: unavailableFault, Status: 503})
 }

@@ -117,7 +117,7 @@ func (s *Server) contains(text string) bool {
 }
 
 func (c *Cloud) faultSummaries() excerpt[faultSummary] {
-	faults := c.Faults()
+	faults := c.faults.all()
 	out := excerpt[faultSummary]{Total: len(faults), Items: []faultSummary{}}
 	for _, f := range faults[:min(len(faults), overviewItems)] {
 		s := faultSummary{ID: f.ID, Fired: f.Fired, Held: f.Held}

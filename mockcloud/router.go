@@ -59,8 +59,8 @@ func (c *Cloud) apiRoutes() []route {
 		{method: "DELETE", template: "/networks/{id}", handle: c.handleDeleteNetwork, needs: Networks},
 		{method: "GET", template: "/hosts", handle: c.hosts.handleList, needs: Hosts},
 		{method: "GET", template: "/events", handle: c.handleEvents, needs: Events, streams: true},
-		{method: "POST", template: "/sessions", handle: c.handleLogin, needs: Sessions, public: true},
-		{method: "DELETE", template: "/sessions", handle: c.handleLogout, needs: Sessions},
+		{method: "POST", template: "/sessions", handle: c.access.handleLogin, needs: Sessions, public: true},
+		{method: "DELETE", template: "/sessions", handle: c.access.handleLogout, needs: Sessions},
 	}
 }
 

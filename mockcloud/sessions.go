@@ -13,6 +13,7 @@ import (
 // access has the credentials. It has a lock of its own, so that a token can be
 // rotated during a call.
 type access struct {
+	core               *core
 	mu                 sync.Mutex
 	token              string
 	username, password string
@@ -20,6 +21,13 @@ type access struct {
 	// sessions has the time when each token expires. Sessions are not stored:
 	// clients have to log in again after a restart.
 	sessions map[string]time.Time
+}
+
+func newAccess(c *core, opts Options) *access {
+	return &access{
+		core: c, token: opts.Token, username: opts.Username, password: opts.Password,
+		ttl: time.Duration(opts.SessionTTL), sessions: map[string]time.Time{},
+	}
 }
 
 func equal(a, b string) bool {
@@ -80,7 +88,7 @@ func (a *access) login(username, password string, now time.Time) (session, error
 }
 
 // handleLogin handles POST /sessions.
-func (c *Cloud) handleLogin(w http.ResponseWriter, r *request) error {
+func (a *access) handleLogin(w http.ResponseWriter, r *request) error {
 	data, err := readBody(r)
 	if err != nil {
 		return err
@@ -95,7 +103,7 @@ func (c *Cloud) handleLogin(w http.ResponseWriter, r *request) error {
 	if body.Username == "" {
 		return invalid("username is required")
 	}
-	s, err := c.access.login(body.Username, body.Password, c.core.now())
+	s, err := a.login(body.Username, body.Password, a.core.now())
 	if err != nil {
 		return err
 	}
@@ -103,12 +111,12 @@ func (c *Cloud) handleLogin(w http.ResponseWriter, r *request) error {
 }
 
 // handleLogout handles DELETE /sessions: it ends the session of the bearer token.
-func (c *Cloud) handleLogout(w http.ResponseWriter, r *request) error {
+func (a *access) handleLogout(w http.ResponseWriter, r *request) error {
 	token := bearer(r.Request)
-	c.access.mu.Lock()
-	_, known := c.access.sessions[token]
-	delete(c.access.sessions, token)
-	c.access.mu.Unlock()
+	a.mu.Lock()
+	_, known := a.sessions[token]
+	delete(a.sessions, token)
+	a.mu.Unlock()
 	if !known {
 		return problem(http.StatusUnauthorized, CodeUnauthorized, "the token does not belong to a session")
 	}
@@ -116,35 +124,29 @@ func (c *Cloud) handleLogout(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// SetToken replaces the bearer token that does not expire; empty means none.
-// Without a token and credentials, calls need no authentication.
-func (c *Cloud) SetToken(token string) {
-	c.access.mu.Lock()
-	defer c.access.mu.Unlock()
-	c.access.token = token
+func (a *access) setToken(token string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.token = token
 }
 
-// SetCredentials replaces the username and password of sessions; empty means
-// none. Open sessions stay open.
-func (c *Cloud) SetCredentials(username, password string) {
-	c.access.mu.Lock()
-	defer c.access.mu.Unlock()
-	c.access.username, c.access.password = username, password
+func (a *access) setCredentials(username, password string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.username, a.password = username, password
 }
 
-// SetSessionTTL sets the lifetime of new sessions.
-func (c *Cloud) SetSessionTTL(ttl time.Duration) {
-	c.access.mu.Lock()
-	defer c.access.mu.Unlock()
-	c.access.ttl = ttl
+func (a *access) setTTL(ttl time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ttl = ttl
 }
 
-// ExpireSessions expires all open sessions.
-func (c *Cloud) ExpireSessions() {
-	now := c.core.now()
-	c.access.mu.Lock()
-	defer c.access.mu.Unlock()
-	for token := range c.access.sessions {
-		c.access.sessions[token] = now
+func (a *access) expire() {
+	now := a.core.now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for token := range a.sessions {
+		a.sessions[token] = now
 	}
 }
