@@ -56,8 +56,8 @@ func (c *Cloud) adminRoutes() []route {
 		{method: "POST", template: "/admin/servers", handle: c.handlePutServer},
 		{method: "PATCH", template: "/admin/servers/{id}", handle: c.handleModifyServer},
 		{method: "DELETE", template: "/admin/servers/{id}", handle: forID(c.DeleteServer)},
-		{method: "POST", template: "/admin/networks", handle: c.handlePutNetwork},
-		{method: "DELETE", template: "/admin/networks/{id}", handle: forID(c.DeleteNetwork)},
+		{method: "POST", template: "/admin/networks", handle: c.networks.handlePut},
+		{method: "DELETE", template: "/admin/networks/{id}", handle: forID(c.networks.delete)},
 	}
 }
 

@@ -26,6 +26,10 @@ type Cloud struct {
 	keys   *keys
 	hosts  *hosts
 
+	networks   *networks
+	operations *operations
+	records    *records
+
 	access  *access
 	events  *broker
 	faults  *faultSet
@@ -76,6 +80,9 @@ func New(opts Options) (*Cloud, error) {
 	c.names = &names{core: c.core}
 	c.keys = &keys{core: c.core, views: c.views}
 	c.hosts = &hosts{core: c.core, views: c.views, list: opts.Hosts}
+	c.networks = &networks{core: c.core, reads: c.reads, names: c.names, keys: c.keys}
+	c.operations = &operations{core: c.core}
+	c.records = &records{core: c.core, events: c.events, views: c.views}
 	c.metrics = newMetrics(opts.Version, c.core)
 	c.handler, c.adminHandler, c.handoverHandler = c.newHandler(), c.newAdminHandler(), c.newHandoverHandler()
 	if err := c.start(); err != nil {

@@ -27,7 +27,7 @@ func (c *Cloud) Servers() []Server {
 // Server returns one server as Servers does.
 func (c *Cloud) Server(id string) (Server, bool) {
 	c.advance()
-	r, err := c.lookup(id)
+	r, err := c.records.lookup(id)
 	if err != nil {
 		return Server{}, false
 	}
@@ -38,7 +38,7 @@ func (c *Cloud) Server(id string) (Server, bool) {
 // empty if it has none or does not exist.
 func (c *Cloud) UserDataSHA256(id string) string {
 	c.advance()
-	r, err := c.lookup(id)
+	r, err := c.records.lookup(id)
 	if err != nil {
 		return ""
 	}
@@ -88,9 +88,9 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 	var err error
 	if old := c.core.st.servers[s.ID]; old != nil {
 		r.Key, r.Override, r.Labelled = old.Key, old.Override, old.Labelled
-		err = c.replace(r)
+		err = c.records.replace(r)
 	} else {
-		_, err = c.insert(r, 0, nil, LedgerEntry{Op: OpCreate, By: ByAdmin})
+		_, err = c.records.insert(r, 0, nil, LedgerEntry{Op: OpCreate, By: ByAdmin})
 	}
 	if err != nil {
 		return Server{}, fmt.Errorf("putting server %s: %w", s.ID, err)
@@ -142,7 +142,7 @@ func (c *Cloud) modify(id string, change func(*record)) error {
 	next := r.clone()
 	change(next)
 	next.UpdatedAt = c.core.now()
-	return c.replace(next)
+	return c.records.replace(next)
 }
 
 // Hosts returns all hosts with the usage that Options or PutHost set.
@@ -218,3 +218,18 @@ func (c *Cloud) SetSessionTTL(ttl time.Duration) { c.access.setTTL(ttl) }
 
 // ExpireSessions expires all open sessions.
 func (c *Cloud) ExpireSessions() { c.access.expire() }
+
+// Networks returns all networks, oldest first.
+func (c *Cloud) Networks() []Network { return c.networks.all() }
+
+// PutNetwork adds a network or replaces the one with the same ID, without checks.
+// Fields that are zero get a default: a new ID, the present time. The ledger
+// records a new network with ByAdmin.
+func (c *Cloud) PutNetwork(n Network) (Network, error) { return c.networks.put(n) }
+
+// DeleteNetwork deletes a network even if servers are attached to it. It returns an
+// error if there is no such network.
+func (c *Cloud) DeleteNetwork(id string) error { return c.networks.delete(id) }
+
+// ForgetOperations forgets all operations. Open ones have no effect.
+func (c *Cloud) ForgetOperations() error { return c.operations.forgetAll() }

@@ -48,8 +48,15 @@ func (o *operation) answer() keyedAnswer {
 	return keyedAnswer{status: http.StatusAccepted, body: map[string]string{"operation": o.ID}, operation: o.ID}
 }
 
+// operations accepts changes of servers that take time.
+type operations struct {
+	core *core
+}
+
 // operates reports whether changes are answered with operations. The caller holds mu.
-func (c *Cloud) operates() bool { return c.core.has(Operations) && c.core.behave.OperationTime > 0 }
+func (op *operations) operates() bool {
+	return op.core.has(Operations) && op.core.behave.OperationTime > 0
+}
 
 // creating returns the open create or revert with a key, nil if there is none. The caller holds mu.
 func (s *state) creating(key string) *operation {
@@ -71,23 +78,23 @@ func (s *state) idle(id string) error {
 	return nil
 }
 
-// startOperation accepts a change. The caller holds mu.
-func (c *Cloud) startOperation(o operation) (keyedAnswer, error) {
+// start accepts a change. The caller holds mu.
+func (op *operations) start(o operation) (keyedAnswer, error) {
 	name := ""
 	if o.Create != nil {
 		name = o.Create.Name
-	} else if r := c.core.st.servers[o.ServerID]; r != nil {
+	} else if r := op.core.st.servers[o.ServerID]; r != nil {
 		name = r.Name
 	}
-	o.ID, o.Began = uuid.NewString(), c.core.now()
-	o.EndsAt = o.Began.Add(time.Duration(c.core.behave.OperationTime))
-	o.Fail = matches(c.core.behave.FailOperations, name)
-	if err := c.core.store.Write(encoded(bucketOperations, o.ID, &o)); err != nil {
+	o.ID, o.Began = uuid.NewString(), op.core.now()
+	o.EndsAt = o.Began.Add(time.Duration(op.core.behave.OperationTime))
+	o.Fail = matches(op.core.behave.FailOperations, name)
+	if err := op.core.store.Write(encoded(bucketOperations, o.ID, &o)); err != nil {
 		return keyedAnswer{}, err
 	}
-	c.core.st.operations[o.ID] = &o
-	c.core.st.due.add(o.due())
-	c.core.updateNextDue()
+	op.core.st.operations[o.ID] = &o
+	op.core.st.due.add(o.due())
+	op.core.updateNextDue()
 	return o.answer(), nil
 }
 
@@ -130,7 +137,7 @@ func (c *Cloud) perform(o *operation) error {
 		return notFound("server", o.ServerID)
 	}
 	if o.Delete {
-		return c.remove(r, c.core.now(), LedgerEntry{Op: OpDelete, By: ByClient, RequestID: o.RequestID, Final: true})
+		return c.records.remove(r, c.core.now(), LedgerEntry{Op: OpDelete, By: ByClient, RequestID: o.RequestID, Final: true})
 	}
 	if o.Revert != "" {
 		_, err := c.revertNow(r, o.Revert, o.Key, o.RequestID)
@@ -151,15 +158,15 @@ func (c *Cloud) performCreate(o *operation) (string, error) {
 	return c.core.st.ledger[before].ServerID, nil
 }
 
-// handleGetOperation handles GET /operations/{id}.
-func (c *Cloud) handleGetOperation(w http.ResponseWriter, r *request) error {
-	c.core.mu.RLock()
-	o := c.core.st.operations[r.vars[0]]
-	c.core.mu.RUnlock()
+// handleGet handles GET /operations/{id}.
+func (op *operations) handleGet(w http.ResponseWriter, r *request) error {
+	op.core.mu.RLock()
+	o := op.core.st.operations[r.vars[0]]
+	op.core.mu.RUnlock()
 	if o == nil {
 		return notFound("operation", r.vars[0])
 	}
-	body := map[string]any{"id": o.ID, "done": o.Done, "progress": o.progress(c.core.now())}
+	body := map[string]any{"id": o.ID, "done": o.Done, "progress": o.progress(op.core.now())}
 	if o.ServerID != "" {
 		body["serverId"] = o.ServerID
 	}
@@ -177,15 +184,14 @@ func (o *operation) progress(now time.Time) int {
 	return int(min(99, 100*now.Sub(o.Began)/o.EndsAt.Sub(o.Began)))
 }
 
-// ForgetOperations forgets all operations. Open ones have no effect.
-func (c *Cloud) ForgetOperations() error {
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	for id := range c.core.st.operations {
-		if err := c.core.store.Write(Change{Bucket: bucketOperations, Key: id}); err != nil {
+func (op *operations) forgetAll() error {
+	op.core.mu.Lock()
+	defer op.core.mu.Unlock()
+	for id := range op.core.st.operations {
+		if err := op.core.store.Write(Change{Bucket: bucketOperations, Key: id}); err != nil {
 			return err
 		}
-		delete(c.core.st.operations, id)
+		delete(op.core.st.operations, id)
 	}
 	return nil
 }

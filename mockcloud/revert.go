@@ -55,15 +55,15 @@ func (c *Cloud) revert(server, snapshot string, key *keyRecord, requestID string
 	if answer, found, err := c.keys.replay(key); found || err != nil {
 		return answer, err
 	}
-	old, err := c.changeable(server)
+	old, err := c.records.changeable(server)
 	switch {
 	case err != nil:
 		return keyedAnswer{}, err
 	case !slices.ContainsFunc(old.Snapshots, func(s Snapshot) bool { return s.ID == snapshot }):
 		return keyedAnswer{}, notFound("snapshot", snapshot)
 	}
-	if c.operates() {
-		return c.startOperation(operation{ServerID: server, Revert: snapshot, Key: key, RequestID: requestID})
+	if c.operations.operates() {
+		return c.operations.start(operation{ServerID: server, Revert: snapshot, Key: key, RequestID: requestID})
 	}
 	return c.revertNow(old, snapshot, key, requestID)
 }
@@ -84,7 +84,7 @@ func (c *Cloud) revertNow(r *record, snapshot string, key *keyRecord, requestID 
 		key.record(r.ID, answer, c.core.now())
 		changes = append(changes, encoded(bucketKeys, key.Key, key))
 	}
-	if err := c.replace(next, changes...); err != nil {
+	if err := c.records.replace(next, changes...); err != nil {
 		return keyedAnswer{}, err
 	}
 	if key != nil {

@@ -79,52 +79,6 @@ func stateFor(power string) State {
 	return StateActive
 }
 
-// replace stores a changed server and publishes an event. The caller holds mu.
-func (c *Cloud) replace(next *record, changes ...Change) error {
-	changes = append(changes, encoded(bucketServers, next.ID, next))
-	if err := c.core.store.Write(changes...); err != nil {
-		return err
-	}
-	c.remember(next.ID)
-	c.core.st.put(next)
-	c.core.st.schedule(next)
-	c.core.updateNextDue()
-	c.events.publish(c.core.now(), EventUpdated, next)
-	return nil
-}
-
-// remember records the present version of a server before it changes, for reads
-// that lag. The caller holds mu.
-func (c *Cloud) remember(id string) {
-	c.core.st.pastServers.add(c.core.now(), c.core.quirks.Load().keep(), id, c.core.st.servers[id])
-}
-
-// remove deletes a server at the given time. It completes the ledger entry with
-// the fields of the server. The caller holds mu.
-func (c *Cloud) remove(r *record, at time.Time, how LedgerEntry) error {
-	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
-	entry, change := c.core.entry(how)
-	changes := []Change{change, {Bucket: bucketServers, Key: r.ID}}
-	var key *keyRecord
-	if known := c.core.st.keys[r.Key]; known != nil {
-		key = known.goneAt(at)
-		changes = append(changes, encoded(bucketKeys, key.Key, key))
-	}
-	if err := c.core.store.Write(changes...); err != nil {
-		return err
-	}
-	if key != nil {
-		c.core.st.keys[key.Key] = key
-		c.core.st.due.add(due{at: at.Add(c.core.retention), what: dueForget, id: key.Key})
-	}
-	c.core.st.ledger = append(c.core.st.ledger, entry)
-	c.remember(r.ID)
-	c.core.st.forget(r.ID)
-	c.core.updateNextDue()
-	c.events.publish(at, EventDeleted, r)
-	return nil
-}
-
 // createServer creates a server, or returns the response of the first create with
 // the same key.
 func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
@@ -139,8 +93,8 @@ func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string
 	if err := c.admit(body); err != nil {
 		return keyedAnswer{}, err
 	}
-	if c.operates() {
-		return c.startOperation(operation{Create: &body, Key: key, RequestID: requestID})
+	if c.operations.operates() {
+		return c.operations.start(operation{Create: &body, Key: key, RequestID: requestID})
 	}
 	return c.createNow(body, key, requestID)
 }
@@ -175,32 +129,7 @@ func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (
 	if key != nil {
 		r.Key = key.Key
 	}
-	return c.insert(r, status, key, LedgerEntry{Op: OpCreate, RequestID: requestID})
-}
-
-// insert stores a new server. The caller holds mu.
-func (c *Cloud) insert(r *record, status int, key *keyRecord, how LedgerEntry) (keyedAnswer, error) {
-	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
-	entry, change := c.core.entry(how)
-	changes := []Change{change, encoded(bucketServers, r.ID, r)}
-	answer := keyedAnswer{status: status, body: c.views.represent(r, c.core.now())}
-	if key != nil {
-		key.record(r.ID, answer, c.core.now())
-		changes = append(changes, encoded(bucketKeys, key.Key, key))
-	}
-	if err := c.core.store.Write(changes...); err != nil {
-		return keyedAnswer{}, err
-	}
-	if key != nil {
-		c.core.st.keys[key.Key] = key
-	}
-	c.core.st.ledger = append(c.core.st.ledger, entry)
-	c.remember(r.ID)
-	c.core.st.put(r)
-	c.core.st.schedule(r)
-	c.core.updateNextDue()
-	c.events.publish(c.core.now(), EventCreated, r)
-	return answer, nil
+	return c.records.insert(r, status, key, LedgerEntry{Op: OpCreate, RequestID: requestID})
 }
 
 // finalState returns the state of a new server when its build has ended, which does
@@ -224,8 +153,8 @@ func (c *Cloud) deleteServer(id, by, requestID string) (keyedAnswer, error) {
 		if err := c.core.st.idle(id); err != nil {
 			return keyedAnswer{}, err
 		}
-		if c.operates() {
-			answer, err := c.startOperation(operation{ServerID: id, Delete: true, RequestID: requestID})
+		if c.operations.operates() {
+			answer, err := c.operations.start(operation{ServerID: id, Delete: true, RequestID: requestID})
 			answer.body = nil // the header Location has the reference
 			return answer, err
 		}
@@ -240,7 +169,7 @@ func (c *Cloud) deleteNow(r *record, by, requestID string) (int, error) {
 	takes := time.Duration(c.core.behave.DeleteTime)
 	if by == ByAdmin || takes == 0 || !c.core.has(Async) {
 		how := LedgerEntry{Op: OpDelete, By: by, RequestID: requestID, Final: true}
-		return http.StatusNoContent, c.remove(r, c.core.now(), how)
+		return http.StatusNoContent, c.records.remove(r, c.core.now(), how)
 	}
 	if r.State == StateDeleting {
 		return http.StatusAccepted, nil
@@ -252,7 +181,7 @@ func (c *Cloud) deleteNow(r *record, by, requestID string) (int, error) {
 		Op: OpDelete, By: by, ServerID: r.ID, Name: r.Name, Labels: r.Labels,
 		Key: keyOf(r.Key), RequestID: requestID,
 	})
-	if err := c.replace(next, change); err != nil {
+	if err := c.records.replace(next, change); err != nil {
 		return 0, err
 	}
 	c.core.st.ledger = append(c.core.st.ledger, entry)

@@ -120,12 +120,3 @@ func (c *Cloud) handleCapabilities(w http.ResponseWriter, _ *request) error {
 	body := map[string]any{"capabilities": list}
 	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeList(body, "Capabilities", "CAPABILITIES"))
 }
-
-func (c *Cloud) lookup(id string) (*record, error) {
-	c.core.mu.RLock()
-	defer c.core.mu.RUnlock()
-	if r := c.core.st.servers[id]; r != nil {
-		return r, nil
-	}
-	return nil, notFound("server", id)
-}

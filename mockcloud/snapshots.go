@@ -74,7 +74,7 @@ func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecor
 	if answer, found, err := c.keys.replay(key); found || err != nil {
 		return answer, err
 	}
-	old, err := c.changeable(server)
+	old, err := c.records.changeable(server)
 	if err != nil {
 		return keyedAnswer{}, err
 	}
@@ -127,7 +127,7 @@ func (c *Cloud) replaceSnapshots(old *record, all []Snapshot, changed Snapshot, 
 	entry, change := c.core.entry(how)
 	next := old.clone()
 	next.Snapshots = all
-	if err := c.replace(next, append(changes, change)...); err != nil {
+	if err := c.records.replace(next, append(changes, change)...); err != nil {
 		return err
 	}
 	c.core.st.ledger = append(c.core.st.ledger, entry)

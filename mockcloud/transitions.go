@@ -64,19 +64,19 @@ func (c *Cloud) apply(d due) {
 		next := r.clone()
 		next.ReadyAt, next.UpdatedAt = time.Time{}, d.at
 		next.State = stateFor(next.PowerState)
-		err = c.replace(next)
+		err = c.records.replace(next)
 	case dueGone:
 		r := c.core.st.servers[d.id]
 		if r == nil || r.State != StateDeleting || !r.GoneAt.Equal(d.at) {
 			return
 		}
-		err = c.remove(r, d.at, LedgerEntry{Op: OpGone, Time: d.at})
+		err = c.records.remove(r, d.at, LedgerEntry{Op: OpGone, Time: d.at})
 	case dueOff:
 		r := c.core.st.servers[d.id]
 		if r == nil || !r.OffAt.Equal(d.at) {
 			return
 		}
-		err = c.replace(r.shutDown(d.at))
+		err = c.records.replace(r.shutDown(d.at))
 	case dueOperation:
 		err = c.endOperation(d.id, d.at)
 	case dueForget:

@@ -11,7 +11,7 @@ import (
 func (c *Cloud) updateServer(id string, body patchServer, requestID string) (keyedAnswer, error) {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	r, err := c.changeable(id)
+	r, err := c.records.changeable(id)
 	if err != nil {
 		return keyedAnswer{}, err
 	}
@@ -27,8 +27,8 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (key
 	if body.soft() && r.State == StateActive && matches(c.core.behave.NoGuestAgent, r.Name) {
 		return keyedAnswer{}, problem(http.StatusConflict, CodeGuestUnavailable, "no agent runs in the guest that could shut it down")
 	}
-	if c.operates() {
-		return c.startOperation(operation{ServerID: id, Patch: &body, RequestID: requestID})
+	if c.operations.operates() {
+		return c.operations.start(operation{ServerID: id, Patch: &body, RequestID: requestID})
 	}
 	updated, err := c.updateNow(r, body, requestID)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *Cloud) updateNow(r *record, body patchServer, requestID string) (*recor
 		Op: OpUpdate, ServerID: r.ID, Name: next.Name, Labels: next.Labels,
 		Key: keyOf(next.Key), RequestID: requestID, Fields: fields,
 	})
-	if err := c.replace(next, change); err != nil {
+	if err := c.records.replace(next, change); err != nil {
 		return nil, err
 	}
 	c.core.st.ledger = append(c.core.st.ledger, entry)
@@ -110,17 +110,4 @@ func (p patchServer) applyTo(r *record) []string {
 		fields, r.Labelled = append(fields, "labels"), true
 	}
 	return fields
-}
-
-// changeable returns the server of this id, or why it cannot be changed now: it does not exist,
-// is being built or deleted, or has an operation in progress. The caller holds mu.
-func (c *Cloud) changeable(id string) (*record, error) {
-	r := c.core.st.servers[id]
-	switch {
-	case r == nil:
-		return nil, notFound("server", id)
-	case r.State == StateBuilding || r.State == StateDeleting:
-		return nil, problem(http.StatusConflict, CodeInvalidState, "the server is %s", r.State)
-	}
-	return r, c.core.st.idle(id)
 }
