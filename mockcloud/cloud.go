@@ -29,6 +29,9 @@ type Cloud struct {
 	networks   *networks
 	operations *operations
 	records    *records
+	servers    *servers
+	listings   *listings
+	snapshots  *snapshots
 
 	access  *access
 	events  *broker
@@ -83,6 +86,14 @@ func New(opts Options) (*Cloud, error) {
 	c.networks = &networks{core: c.core, reads: c.reads, names: c.names, keys: c.keys}
 	c.operations = &operations{core: c.core}
 	c.records = &records{core: c.core, events: c.events, views: c.views}
+	c.servers = &servers{
+		core: c.core, views: c.views, reads: c.reads, names: c.names, keys: c.keys,
+		hosts: c.hosts, operations: c.operations, records: c.records,
+	}
+	c.listings = &listings{core: c.core, views: c.views, reads: c.reads, names: c.names}
+	c.snapshots = &snapshots{
+		core: c.core, views: c.views, reads: c.reads, keys: c.keys, operations: c.operations, records: c.records,
+	}
 	c.metrics = newMetrics(opts.Version, c.core)
 	c.handler, c.adminHandler, c.handoverHandler = c.newHandler(), c.newAdminHandler(), c.newHandoverHandler()
 	if err := c.start(); err != nil {

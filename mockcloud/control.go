@@ -66,7 +66,7 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 		s.PowerState = PowerOn
 	}
 	if s.State == "" {
-		s.State = c.finalState(s.Name, s.PowerState)
+		s.State = c.servers.finalState(s.Name, s.PowerState)
 	}
 	if s.CreatedAt.IsZero() {
 		s.CreatedAt = now
@@ -102,7 +102,7 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 // server.
 func (c *Cloud) DeleteServer(id string) error {
 	c.advance()
-	_, err := c.deleteServer(id, ByAdmin, "")
+	_, err := c.servers.delete(id, ByAdmin, "")
 	return err
 }
 
@@ -233,3 +233,6 @@ func (c *Cloud) DeleteNetwork(id string) error { return c.networks.delete(id) }
 
 // ForgetOperations forgets all operations. Open ones have no effect.
 func (c *Cloud) ForgetOperations() error { return c.operations.forgetAll() }
+
+// Snapshots returns the snapshots of a server, oldest first.
+func (c *Cloud) Snapshots(server string) []Snapshot { return c.snapshots.all(server) }

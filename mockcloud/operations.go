@@ -140,10 +140,10 @@ func (c *Cloud) perform(o *operation) error {
 		return c.records.remove(r, c.core.now(), LedgerEntry{Op: OpDelete, By: ByClient, RequestID: o.RequestID, Final: true})
 	}
 	if o.Revert != "" {
-		_, err := c.revertNow(r, o.Revert, o.Key, o.RequestID)
+		_, err := c.snapshots.revertNow(r, o.Revert, o.Key, o.RequestID)
 		return err
 	}
-	_, err := c.updateNow(r, *o.Patch, o.RequestID)
+	_, err := c.servers.updateNow(r, *o.Patch, o.RequestID)
 	return err
 }
 
@@ -152,7 +152,7 @@ func (c *Cloud) performCreate(o *operation) (string, error) {
 		return "", err
 	}
 	before := len(c.core.st.ledger)
-	if _, err := c.createNow(*o.Create, o.Key, o.RequestID); err != nil {
+	if _, err := c.servers.createNow(*o.Create, o.Key, o.RequestID); err != nil {
 		return "", err
 	}
 	return c.core.st.ledger[before].ServerID, nil

@@ -33,63 +33,63 @@ func frozenAs(r *record, made Snapshot) *record {
 }
 
 // handleRevert handles POST /servers/{id}/snapshots/{snapshotId}/revert.
-func (c *Cloud) handleRevert(w http.ResponseWriter, r *request) error {
+func (sn *snapshots) handleRevert(w http.ResponseWriter, r *request) error {
 	about, err := json.Marshal(map[string]string{"server": r.vars[0], "revert": r.vars[1]})
 	if err != nil {
 		return err
 	}
-	key, err := c.keys.of(r, "reverts", about)
+	key, err := sn.keys.of(r, "reverts", about)
 	if err != nil {
 		return err
 	}
-	answer, err := c.revert(r.vars[0], r.vars[1], key, r.id)
+	answer, err := sn.revert(r.vars[0], r.vars[1], key, r.id)
 	if err != nil {
 		return err
 	}
 	return answer.write(w)
 }
 
-func (c *Cloud) revert(server, snapshot string, key *keyRecord, requestID string) (keyedAnswer, error) {
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	if answer, found, err := c.keys.replay(key); found || err != nil {
+func (sn *snapshots) revert(server, snapshot string, key *keyRecord, requestID string) (keyedAnswer, error) {
+	sn.core.mu.Lock()
+	defer sn.core.mu.Unlock()
+	if answer, found, err := sn.keys.replay(key); found || err != nil {
 		return answer, err
 	}
-	old, err := c.records.changeable(server)
+	old, err := sn.records.changeable(server)
 	switch {
 	case err != nil:
 		return keyedAnswer{}, err
 	case !slices.ContainsFunc(old.Snapshots, func(s Snapshot) bool { return s.ID == snapshot }):
 		return keyedAnswer{}, notFound("snapshot", snapshot)
 	}
-	if c.operations.operates() {
-		return c.operations.start(operation{ServerID: server, Revert: snapshot, Key: key, RequestID: requestID})
+	if sn.operations.operates() {
+		return sn.operations.start(operation{ServerID: server, Revert: snapshot, Key: key, RequestID: requestID})
 	}
-	return c.revertNow(old, snapshot, key, requestID)
+	return sn.revertNow(old, snapshot, key, requestID)
 }
 
 // revertNow makes a server what it was when a snapshot was taken. The caller holds mu.
-func (c *Cloud) revertNow(r *record, snapshot string, key *keyRecord, requestID string) (keyedAnswer, error) {
+func (sn *snapshots) revertNow(r *record, snapshot string, key *keyRecord, requestID string) (keyedAnswer, error) {
 	was, ok := r.Frozen[snapshot]
 	if !ok {
 		return keyedAnswer{}, notFound("snapshot", snapshot)
 	}
 	next := r.clone()
 	next.CPU, next.Memory, next.PowerState, next.Disks = was.CPU, was.Memory, was.PowerState, was.Disks
-	next.State, next.OffAt, next.UpdatedAt = stateFor(was.PowerState), time.Time{}, c.core.now()
-	answer := keyedAnswer{status: http.StatusOK, body: c.views.represent(next, c.core.now())}
-	entry, change := c.core.entry(LedgerEntry{Op: OpRevert, ServerID: r.ID, SnapshotID: snapshot, Name: r.Name, Labels: r.Labels, RequestID: requestID})
+	next.State, next.OffAt, next.UpdatedAt = stateFor(was.PowerState), time.Time{}, sn.core.now()
+	answer := keyedAnswer{status: http.StatusOK, body: sn.views.represent(next, sn.core.now())}
+	entry, change := sn.core.entry(LedgerEntry{Op: OpRevert, ServerID: r.ID, SnapshotID: snapshot, Name: r.Name, Labels: r.Labels, RequestID: requestID})
 	changes := []Change{change}
 	if key != nil {
-		key.record(r.ID, answer, c.core.now())
+		key.record(r.ID, answer, sn.core.now())
 		changes = append(changes, encoded(bucketKeys, key.Key, key))
 	}
-	if err := c.records.replace(next, changes...); err != nil {
+	if err := sn.records.replace(next, changes...); err != nil {
 		return keyedAnswer{}, err
 	}
 	if key != nil {
-		c.core.st.keys[key.Key] = key
+		sn.core.st.keys[key.Key] = key
 	}
-	c.core.st.ledger = append(c.core.st.ledger, entry)
+	sn.core.st.ledger = append(sn.core.st.ledger, entry)
 	return answer, nil
 }

@@ -79,112 +79,124 @@ func stateFor(power string) State {
 	return StateActive
 }
 
-// createServer creates a server, or returns the response of the first create with
+// servers creates, changes and deletes servers.
+type servers struct {
+	core       *core
+	views      *views
+	reads      *reads
+	names      *names
+	keys       *keys
+	hosts      *hosts
+	operations *operations
+	records    *records
+}
+
+// create creates a server, or returns the response of the first create with
 // the same key.
-func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	if answer, found, err := c.keys.replay(key); found || err != nil {
+func (s *servers) create(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	if answer, found, err := s.keys.replay(key); found || err != nil {
 		return answer, err
 	}
-	if same := c.names.namesakes(body.Name, deref(body.Folder, "")); len(same) > 0 && c.core.quirks.Load().ExistingOnCreate {
-		return keyedAnswer{status: http.StatusOK, body: c.views.represent(same[0], c.core.now())}, nil
+	if same := s.names.namesakes(body.Name, deref(body.Folder, "")); len(same) > 0 && s.core.quirks.Load().ExistingOnCreate {
+		return keyedAnswer{status: http.StatusOK, body: s.views.represent(same[0], s.core.now())}, nil
 	}
-	if err := c.admit(body); err != nil {
+	if err := s.admit(body); err != nil {
 		return keyedAnswer{}, err
 	}
-	if c.operations.operates() {
-		return c.operations.start(operation{Create: &body, Key: key, RequestID: requestID})
+	if s.operations.operates() {
+		return s.operations.start(operation{Create: &body, Key: key, RequestID: requestID})
 	}
-	return c.createNow(body, key, requestID)
+	return s.createNow(body, key, requestID)
 }
 
 // createNow creates a server that is admitted. The caller holds mu.
-func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
-	hosts, err := c.hosts.allowed(body)
+func (s *servers) createNow(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
+	hosts, err := s.hosts.allowed(body)
 	if err != nil {
 		return keyedAnswer{}, err
 	}
-	now := c.core.now()
+	now := s.core.now()
 	r := &record{Labelled: len(body.Labels) > 0, UserDataSHA256: hex.EncodeToString(body.UserData), Server: Server{
-		ID: c.core.newID(c.core.st.hasServer), Name: body.Name, Labels: body.Labels,
+		ID: s.core.newID(s.core.st.hasServer), Name: body.Name, Labels: body.Labels,
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		PowerState: deref(body.PowerState, PowerOn),
-		Host:       c.hosts.pick(hosts), AntiAffinity: body.AntiAffinity, Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
+		Host:       s.hosts.pick(hosts), AntiAffinity: body.AntiAffinity, Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
 	}}
 	if asked := body.attachments(); len(asked) > 0 {
 		r.NetworkID = asked[0].NetworkID
 	}
-	r.Zone, r.Interfaces = c.hosts.zoneOf(r.Host), c.core.st.attach(&r.Server, body.Interfaces)
-	r.State = c.finalState(r.Name, r.PowerState)
-	build := time.Duration(c.core.behave.BuildTime)
-	if build > 0 && c.core.has(Async) && r.State != StateBuilding {
+	r.Zone, r.Interfaces = s.hosts.zoneOf(r.Host), s.core.st.attach(&r.Server, body.Interfaces)
+	r.State = s.finalState(r.Name, r.PowerState)
+	build := time.Duration(s.core.behave.BuildTime)
+	if build > 0 && s.core.has(Async) && r.State != StateBuilding {
 		r.State, r.ReadyAt = StateBuilding, now.Add(build)
 	}
 	status := http.StatusCreated
-	if r.State == StateBuilding && c.core.has(Async) {
+	if r.State == StateBuilding && s.core.has(Async) {
 		status = http.StatusAccepted
 	}
 	if key != nil {
 		r.Key = key.Key
 	}
-	return c.records.insert(r, status, key, LedgerEntry{Op: OpCreate, RequestID: requestID})
+	return s.records.insert(r, status, key, LedgerEntry{Op: OpCreate, RequestID: requestID})
 }
 
 // finalState returns the state of a new server when its build has ended, which does
 // not happen under Quirks.StuckBuilding.
-func (c *Cloud) finalState(name, power string) State {
-	if matches(c.core.quirks.Load().StuckBuilding, name) {
+func (s *servers) finalState(name, power string) State {
+	if matches(s.core.quirks.Load().StuckBuilding, name) {
 		return StateBuilding
 	}
 	return stateFor(power)
 }
 
-// deleteServer accepts a deletion and returns the response.
-func (c *Cloud) deleteServer(id, by, requestID string) (keyedAnswer, error) {
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	r := c.core.st.servers[id]
+// delete accepts a deletion and returns the response.
+func (s *servers) delete(id, by, requestID string) (keyedAnswer, error) {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	r := s.core.st.servers[id]
 	if r == nil {
 		return keyedAnswer{}, notFound("server", id)
 	}
 	if by == ByClient {
-		if err := c.core.st.idle(id); err != nil {
+		if err := s.core.st.idle(id); err != nil {
 			return keyedAnswer{}, err
 		}
-		if c.operations.operates() {
-			answer, err := c.operations.start(operation{ServerID: id, Delete: true, RequestID: requestID})
+		if s.operations.operates() {
+			answer, err := s.operations.start(operation{ServerID: id, Delete: true, RequestID: requestID})
 			answer.body = nil // the header Location has the reference
 			return answer, err
 		}
 	}
-	status, err := c.deleteNow(r, by, requestID)
+	status, err := s.deleteNow(r, by, requestID)
 	return keyedAnswer{status: status}, err
 }
 
 // deleteNow deletes a server or begins its deletion, and returns the status of the
 // response. The caller holds mu.
-func (c *Cloud) deleteNow(r *record, by, requestID string) (int, error) {
-	takes := time.Duration(c.core.behave.DeleteTime)
-	if by == ByAdmin || takes == 0 || !c.core.has(Async) {
+func (s *servers) deleteNow(r *record, by, requestID string) (int, error) {
+	takes := time.Duration(s.core.behave.DeleteTime)
+	if by == ByAdmin || takes == 0 || !s.core.has(Async) {
 		how := LedgerEntry{Op: OpDelete, By: by, RequestID: requestID, Final: true}
-		return http.StatusNoContent, c.records.remove(r, c.core.now(), how)
+		return http.StatusNoContent, s.records.remove(r, s.core.now(), how)
 	}
 	if r.State == StateDeleting {
 		return http.StatusAccepted, nil
 	}
-	now := c.core.now()
+	now := s.core.now()
 	next := r.clone()
 	next.State, next.GoneAt, next.ReadyAt, next.UpdatedAt = StateDeleting, now.Add(takes), time.Time{}, now
-	entry, change := c.core.entry(LedgerEntry{
+	entry, change := s.core.entry(LedgerEntry{
 		Op: OpDelete, By: by, ServerID: r.ID, Name: r.Name, Labels: r.Labels,
 		Key: keyOf(r.Key), RequestID: requestID,
 	})
-	if err := c.records.replace(next, change); err != nil {
+	if err := s.records.replace(next, change); err != nil {
 		return 0, err
 	}
-	c.core.st.ledger = append(c.core.st.ledger, entry)
+	s.core.st.ledger = append(s.core.st.ledger, entry)
 	return http.StatusAccepted, nil
 }
 

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// handleCreateServer handles POST /servers.
-func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
+// handleCreate handles POST /servers.
+func (s *servers) handleCreate(w http.ResponseWriter, r *request) error {
 	data, err := readBody(r)
 	if err != nil {
 		return err
@@ -15,13 +15,13 @@ func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
 	if err := decodeStrict(data, &body); err != nil {
 		return err
 	}
-	if err := body.supported(c.core); err != nil {
+	if err := body.supported(s.core); err != nil {
 		return err
 	}
 	if err := body.check(); err != nil {
 		return err
 	}
-	key, err := c.keys.of(r, "servers", data)
+	key, err := s.keys.of(r, "servers", data)
 	if err != nil {
 		return err
 	}
@@ -29,39 +29,39 @@ func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
 		sum := sha256.Sum256(body.UserData)
 		body.UserData = sum[:]
 	}
-	answer, err := c.createServer(body, key, r.id)
+	answer, err := s.create(body, key, r.id)
 	if err != nil {
 		return err
 	}
 	return answer.write(w)
 }
 
-// handleGetServer handles GET /servers/{id}.
-func (c *Cloud) handleGetServer(w http.ResponseWriter, r *request) error {
-	found, err := c.reads.server(r.vars[0])
+// handleGet handles GET /servers/{id}.
+func (s *servers) handleGet(w http.ResponseWriter, r *request) error {
+	found, err := s.reads.server(r.vars[0])
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, c.views.represent(found, c.core.now()))
+	return writeJSON(w, http.StatusOK, s.views.represent(found, s.core.now()))
 }
 
-// handleServerStatus handles GET /servers/{id}/status.
-func (c *Cloud) handleServerStatus(w http.ResponseWriter, r *request) error {
-	found, err := c.reads.server(r.vars[0])
+// handleStatus handles GET /servers/{id}/status.
+func (s *servers) handleStatus(w http.ResponseWriter, r *request) error {
+	found, err := s.reads.server(r.vars[0])
 	if err != nil {
 		return err
 	}
-	s := found.Server
-	c.views.measure(found, &s, c.core.now())
-	status := map[string]any{"cpuUtilization": s.CPUUtilization}
-	if c.core.profile == Extended {
-		status["state"] = s.State
+	shown := found.Server
+	s.views.measure(found, &shown, s.core.now())
+	status := map[string]any{"cpuUtilization": shown.CPUUtilization}
+	if s.core.profile == Extended {
+		status["state"] = shown.State
 	}
-	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeStatus(status))
+	return writeJSON(w, http.StatusOK, s.core.quirks.Load().shapeStatus(status))
 }
 
-// handlePatchServer handles PATCH /servers/{id}.
-func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
+// handlePatch handles PATCH /servers/{id}.
+func (s *servers) handlePatch(w http.ResponseWriter, r *request) error {
 	data, err := readBody(r)
 	if err != nil {
 		return err
@@ -71,17 +71,17 @@ func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	switch {
-	case (body.CPU != nil || body.Memory != nil) && !c.core.has(Resize):
+	case (body.CPU != nil || body.Memory != nil) && !s.core.has(Resize):
 		return unsupported("resize")
-	case body.PowerState != nil && !c.core.has(Power):
+	case body.PowerState != nil && !s.core.has(Power):
 		return unsupported("powerState")
-	case body.suspends() && !c.core.has(Suspend):
+	case body.suspends() && !s.core.has(Suspend):
 		return unsupported("powerState Suspended")
-	case body.PowerOffMode != nil && !c.core.has(SoftPowerOff):
+	case body.PowerOffMode != nil && !s.core.has(SoftPowerOff):
 		return unsupported("powerOffMode")
-	case body.Labels != nil && !c.core.has(Labels):
+	case body.Labels != nil && !s.core.has(Labels):
 		return unsupported("labels")
-	case body.Disks != nil && !c.core.has(Disks):
+	case body.Disks != nil && !s.core.has(Disks):
 		return unsupported("disks")
 	}
 	if err := checkDisks(body.Disks); err != nil {
@@ -93,16 +93,16 @@ func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
 	if err := checkSize(body.CPU, body.Memory); err != nil {
 		return err
 	}
-	answer, err := c.updateServer(r.vars[0], body, r.id)
+	answer, err := s.update(r.vars[0], body, r.id)
 	if err != nil {
 		return err
 	}
 	return answer.write(w)
 }
 
-// handleDeleteServer handles DELETE /servers/{id}.
-func (c *Cloud) handleDeleteServer(w http.ResponseWriter, r *request) error {
-	answer, err := c.deleteServer(r.vars[0], ByClient, r.id)
+// handleDelete handles DELETE /servers/{id}.
+func (s *servers) handleDelete(w http.ResponseWriter, r *request) error {
+	answer, err := s.delete(r.vars[0], ByClient, r.id)
 	if err != nil {
 		return err
 	}

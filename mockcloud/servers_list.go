@@ -33,19 +33,27 @@ type serverPage struct {
 	Next    string `json:"next,omitempty"`
 }
 
-// handleListServers handles GET /servers.
-func (c *Cloud) handleListServers(w http.ResponseWriter, r *request) error {
+// listings list servers.
+type listings struct {
+	core  *core
+	views *views
+	reads *reads
+	names *names
+}
+
+// handle handles GET /servers.
+func (l *listings) handle(w http.ResponseWriter, r *request) error {
 	listFaults := listFaultsOf(r.Context())
-	now := c.core.now()
-	if c.core.profile == Core {
-		records, _ := c.page(listQuery{limit: -1, shown: c.names.shown}, now, listFaults)
-		return writeJSON(w, http.StatusOK, c.views.representAll(listFaults.applyToPage(records), now))
+	now := l.core.now()
+	if l.core.profile == Core {
+		records, _ := l.page(listQuery{limit: -1, shown: l.names.shown}, now, listFaults)
+		return writeJSON(w, http.StatusOK, l.views.representAll(listFaults.applyToPage(records), now))
 	}
-	query, err := c.parseListQuery(r.URL.Query())
+	query, err := l.parse(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	records, next := c.page(query, now, listFaults)
+	records, next := l.page(query, now, listFaults)
 	if next == "" && query.after == nil {
 		records = listFaults.applyToPage(records)
 	}
@@ -55,8 +63,8 @@ func (c *Cloud) handleListServers(w http.ResponseWriter, r *request) error {
 			next = position{}.marker()
 		}
 	}
-	body := serverPage{Servers: c.views.representAll(records, now), Next: next}
-	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeList(body, "Servers", "SERVERS", "Total", "Next"))
+	body := serverPage{Servers: l.views.representAll(records, now), Next: next}
+	return writeJSON(w, http.StatusOK, l.core.quirks.Load().shapeList(body, "Servers", "SERVERS", "Total", "Next"))
 }
 
 func (v *views) representAll(records []*record, now time.Time) []any {
@@ -67,8 +75,8 @@ func (v *views) representAll(records []*record, now time.Time) []any {
 	return out
 }
 
-func (c *Cloud) parseListQuery(values url.Values) (listQuery, error) {
-	q := listQuery{limit: maxPage, name: values.Get("name"), marker: values.Get("marker"), shown: c.names.shown}
+func (l *listings) parse(values url.Values) (listQuery, error) {
+	q := listQuery{limit: maxPage, name: values.Get("name"), marker: values.Get("marker"), shown: l.names.shown}
 	if text := values.Get("limit"); text != "" {
 		limit, err := strconv.Atoi(text)
 		if err != nil || limit < 1 {
@@ -91,7 +99,7 @@ func (c *Cloud) parseListQuery(values url.Values) (listQuery, error) {
 		q.updated = since
 	}
 	filters := values["label"]
-	if len(filters) > 0 && !c.core.has(Labels) {
+	if len(filters) > 0 && !l.core.has(Labels) {
 		return q, unsupported("labels")
 	}
 	q.labels = make(map[string]string, len(filters))
@@ -125,10 +133,10 @@ func (q *listQuery) matches(r *record) bool {
 
 // page returns the servers that match the query, at most limit of them unless it
 // is negative, and the marker of the next page.
-func (c *Cloud) page(q listQuery, now time.Time, d listFaults) ([]*record, string) {
-	c.core.mu.RLock()
-	defer c.core.mu.RUnlock()
-	all := c.reads.listing(q, now)
+func (l *listings) page(q listQuery, now time.Time, d listFaults) ([]*record, string) {
+	l.core.mu.RLock()
+	defer l.core.mu.RUnlock()
+	all := l.reads.listing(q, now)
 	from := 0
 	if q.after != nil {
 		from = all.resume(q, d)

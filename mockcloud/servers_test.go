@@ -337,7 +337,7 @@ func BenchmarkListPageOf1000(b *testing.B) {
 	defer cloud.Close()
 	query := listQuery{limit: maxPage}
 	for b.Loop() {
-		records, _ := cloud.page(query, cloud.core.now(), nil)
+		records, _ := cloud.listings.page(query, cloud.core.now(), nil)
 		if got := len(cloud.views.representAll(records, cloud.core.now())); got != maxPage {
 			b.Fatalf("got %d servers", got)
 		}

@@ -179,25 +179,25 @@ func checkLabels(labels map[string]string) error {
 
 // admit returns an error if a valid create is not allowed now. The caller holds
 // mu.
-func (c *Cloud) admit(b createServer) error {
-	if err := c.names.admit(b.Name, deref(b.Folder, "")); err != nil {
+func (s *servers) admit(b createServer) error {
+	if err := s.names.admit(b.Name, deref(b.Folder, "")); err != nil {
 		return err
 	}
 	if b.Template != nil {
-		if c.core.prohibitedTemplates.match(*b.Template) {
+		if s.core.prohibitedTemplates.match(*b.Template) {
 			return problem(http.StatusUnprocessableEntity, CodeTemplateProhibited, "the template %q is prohibited", *b.Template)
 		}
-		if len(c.core.behave.Templates) > 0 && !slices.Contains(c.core.behave.Templates, *b.Template) {
+		if len(s.core.behave.Templates) > 0 && !slices.Contains(s.core.behave.Templates, *b.Template) {
 			return problem(http.StatusUnprocessableEntity, CodeTemplateUnknown, "there is no template %q", *b.Template)
 		}
 	}
-	if _, err := c.hosts.allowed(b); err != nil {
+	if _, err := s.hosts.allowed(b); err != nil {
 		return err
 	}
-	if err := c.core.st.admitAttachments(b); err != nil {
+	if err := s.core.st.admitAttachments(b); err != nil {
 		return err
 	}
-	if quota := c.core.behave.Quota; quota > 0 && len(c.core.st.servers) >= quota {
+	if quota := s.core.behave.Quota; quota > 0 && len(s.core.st.servers) >= quota {
 		return problem(http.StatusForbidden, CodeQuotaExceeded, "the quota of %d servers is used up", quota)
 	}
 	return nil

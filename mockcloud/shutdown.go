@@ -26,15 +26,15 @@ func (p patchServer) checkPowerState() error {
 }
 
 // askToShutDown asks the guest of r, and reports whether that changed r. The caller holds mu.
-func (c *Cloud) askToShutDown(r *record) bool {
-	takes := time.Duration(c.core.behave.ShutdownTime)
+func (s *servers) askToShutDown(r *record) bool {
+	takes := time.Duration(s.core.behave.ShutdownTime)
 	switch {
-	case r.State != StateActive || !r.OffAt.IsZero() || matches(c.core.behave.IgnoreShutdown, r.Name):
+	case r.State != StateActive || !r.OffAt.IsZero() || matches(s.core.behave.IgnoreShutdown, r.Name):
 		return false
 	case takes == 0:
 		r.PowerState, r.State = PowerOff, StateStopped
 	default:
-		r.OffAt = c.core.now().Add(takes)
+		r.OffAt = s.core.now().Add(takes)
 	}
 	return true
 }

@@ -28,21 +28,31 @@ type createSnapshot struct {
 // diskSnapshot is the size of a snapshot without memory.
 const diskSnapshot = 64 << 20
 
-// handleListSnapshots handles GET /servers/{id}/snapshots: all of them, oldest first.
-func (c *Cloud) handleListSnapshots(w http.ResponseWriter, r *request) error {
-	server, err := c.reads.server(r.vars[0])
+// snapshots are the snapshots of servers.
+type snapshots struct {
+	core       *core
+	views      *views
+	reads      *reads
+	keys       *keys
+	operations *operations
+	records    *records
+}
+
+// handleList handles GET /servers/{id}/snapshots: all of them, oldest first.
+func (sn *snapshots) handleList(w http.ResponseWriter, r *request) error {
+	server, err := sn.reads.server(r.vars[0])
 	if err != nil {
 		return err
 	}
-	shown, q := make([]Snapshot, 0, len(server.Snapshots)), c.core.quirks.Load()
+	shown, q := make([]Snapshot, 0, len(server.Snapshots)), sn.core.quirks.Load()
 	for _, s := range server.Snapshots {
 		shown = append(shown, q.shapeSnapshot(s))
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{"snapshots": shown})
 }
 
-// handleCreateSnapshot handles POST /servers/{id}/snapshots.
-func (c *Cloud) handleCreateSnapshot(w http.ResponseWriter, r *request) error {
+// handleCreate handles POST /servers/{id}/snapshots.
+func (sn *snapshots) handleCreate(w http.ResponseWriter, r *request) error {
 	data, err := readBody(r)
 	if err != nil {
 		return err
@@ -57,54 +67,54 @@ func (c *Cloud) handleCreateSnapshot(w http.ResponseWriter, r *request) error {
 	if body.QuiesceSeconds < 0 {
 		return invalid("quiesceSeconds is %d, and must not be negative", body.QuiesceSeconds)
 	}
-	key, err := c.keys.of(r, "snapshots", data)
+	key, err := sn.keys.of(r, "snapshots", data)
 	if err != nil {
 		return err
 	}
-	answer, err := c.createSnapshot(r.vars[0], body, key, r.id)
+	answer, err := sn.create(r.vars[0], body, key, r.id)
 	if err != nil {
 		return err
 	}
 	return answer.write(w)
 }
 
-func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecord, requestID string) (keyedAnswer, error) {
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	if answer, found, err := c.keys.replay(key); found || err != nil {
+func (sn *snapshots) create(server string, body createSnapshot, key *keyRecord, requestID string) (keyedAnswer, error) {
+	sn.core.mu.Lock()
+	defer sn.core.mu.Unlock()
+	if answer, found, err := sn.keys.replay(key); found || err != nil {
 		return answer, err
 	}
-	old, err := c.records.changeable(server)
+	old, err := sn.records.changeable(server)
 	if err != nil {
 		return keyedAnswer{}, err
 	}
-	now := c.core.now()
+	now := sn.core.now()
 	made := Snapshot{
-		ID: c.core.newID(c.core.st.hasSnapshot), Name: body.Name, Description: body.Description, Memory: body.Memory,
+		ID: sn.core.newID(sn.core.st.hasSnapshot), Name: body.Name, Description: body.Description, Memory: body.Memory,
 		Quiesced: body.QuiesceSeconds > 0, SizeBytes: diskSnapshot, CreatedAt: now,
 	}
 	if made.Memory {
 		made.SizeBytes += int64(old.Memory) << 30
 	}
-	answer, how := keyedAnswer{status: http.StatusCreated, body: c.core.quirks.Load().shapeSnapshot(made)}, LedgerEntry{Op: OpCreateSnapshot, RequestID: requestID}
+	answer, how := keyedAnswer{status: http.StatusCreated, body: sn.core.quirks.Load().shapeSnapshot(made)}, LedgerEntry{Op: OpCreateSnapshot, RequestID: requestID}
 	var changes []Change
 	if key != nil {
 		how.Key = keyOf(key.Key)
 		key.record(made.ID, answer, now)
 		changes = append(changes, encoded(bucketKeys, key.Key, key))
 	}
-	err = c.replaceSnapshots(frozenAs(old, made), append(slices.Clone(old.Snapshots), made), made, how, changes...)
+	err = sn.replace(frozenAs(old, made), append(slices.Clone(old.Snapshots), made), made, how, changes...)
 	if err == nil && key != nil {
-		c.core.st.keys[key.Key] = key
+		sn.core.st.keys[key.Key] = key
 	}
 	return answer, err
 }
 
-// handleDeleteSnapshot handles DELETE /servers/{id}/snapshots/{snapshotId}.
-func (c *Cloud) handleDeleteSnapshot(w http.ResponseWriter, r *request) error {
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	old := c.core.st.servers[r.vars[0]]
+// handleDelete handles DELETE /servers/{id}/snapshots/{snapshotId}.
+func (sn *snapshots) handleDelete(w http.ResponseWriter, r *request) error {
+	sn.core.mu.Lock()
+	defer sn.core.mu.Unlock()
+	old := sn.core.st.servers[r.vars[0]]
 	if old == nil {
 		return notFound("server", r.vars[0])
 	}
@@ -113,32 +123,31 @@ func (c *Cloud) handleDeleteSnapshot(w http.ResponseWriter, r *request) error {
 		return notFound("snapshot", r.vars[1])
 	}
 	kept := slices.Delete(slices.Clone(old.Snapshots), at, at+1)
-	if err := c.replaceSnapshots(old, kept, old.Snapshots[at], LedgerEntry{Op: OpDeleteSnapshot, RequestID: r.id}); err != nil {
+	if err := sn.replace(old, kept, old.Snapshots[at], LedgerEntry{Op: OpDeleteSnapshot, RequestID: r.id}); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// replaceSnapshots stores the snapshots of a server, and records the change of one of
+// replace stores the snapshots of a server, and records the change of one of
 // them. The caller holds mu.
-func (c *Cloud) replaceSnapshots(old *record, all []Snapshot, changed Snapshot, how LedgerEntry, changes ...Change) error {
+func (sn *snapshots) replace(old *record, all []Snapshot, changed Snapshot, how LedgerEntry, changes ...Change) error {
 	how.ServerID, how.SnapshotID, how.Name = old.ID, changed.ID, changed.Name
-	entry, change := c.core.entry(how)
+	entry, change := sn.core.entry(how)
 	next := old.clone()
 	next.Snapshots = all
-	if err := c.records.replace(next, append(changes, change)...); err != nil {
+	if err := sn.records.replace(next, append(changes, change)...); err != nil {
 		return err
 	}
-	c.core.st.ledger = append(c.core.st.ledger, entry)
+	sn.core.st.ledger = append(sn.core.st.ledger, entry)
 	return nil
 }
 
-// Snapshots returns the snapshots of a server, oldest first.
-func (c *Cloud) Snapshots(server string) []Snapshot {
-	c.core.mu.RLock()
-	defer c.core.mu.RUnlock()
-	if r := c.core.st.servers[server]; r != nil {
+func (sn *snapshots) all(server string) []Snapshot {
+	sn.core.mu.RLock()
+	defer sn.core.mu.RUnlock()
+	if r := sn.core.st.servers[server]; r != nil {
 		return slices.Clone(r.Snapshots)
 	}
 	return nil

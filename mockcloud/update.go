@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// updateServer applies a PATCH and returns the changed server, or the operation that
+// update applies a PATCH and returns the changed server, or the operation that
 // applies it.
-func (c *Cloud) updateServer(id string, body patchServer, requestID string) (keyedAnswer, error) {
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	r, err := c.records.changeable(id)
+func (s *servers) update(id string, body patchServer, requestID string) (keyedAnswer, error) {
+	s.core.mu.Lock()
+	defer s.core.mu.Unlock()
+	r, err := s.records.changeable(id)
 	if err != nil {
 		return keyedAnswer{}, err
 	}
@@ -21,27 +21,27 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (key
 	if err := body.checkSuspended(r); err != nil {
 		return keyedAnswer{}, err
 	}
-	if c.core.behave.ResizeStopped && r.State != StateStopped && body.resizes(r) {
+	if s.core.behave.ResizeStopped && r.State != StateStopped && body.resizes(r) {
 		return keyedAnswer{}, problem(http.StatusConflict, CodeNeedsStop, "the size can be changed only while the server is stopped")
 	}
-	if body.soft() && r.State == StateActive && matches(c.core.behave.NoGuestAgent, r.Name) {
+	if body.soft() && r.State == StateActive && matches(s.core.behave.NoGuestAgent, r.Name) {
 		return keyedAnswer{}, problem(http.StatusConflict, CodeGuestUnavailable, "no agent runs in the guest that could shut it down")
 	}
-	if c.operations.operates() {
-		return c.operations.start(operation{ServerID: id, Patch: &body, RequestID: requestID})
+	if s.operations.operates() {
+		return s.operations.start(operation{ServerID: id, Patch: &body, RequestID: requestID})
 	}
-	updated, err := c.updateNow(r, body, requestID)
+	updated, err := s.updateNow(r, body, requestID)
 	if err != nil {
 		return keyedAnswer{}, err
 	}
-	return keyedAnswer{status: http.StatusOK, body: c.views.represent(updated, c.core.now())}, nil
+	return keyedAnswer{status: http.StatusOK, body: s.views.represent(updated, s.core.now())}, nil
 }
 
 // updateNow changes a server and returns it. The caller holds mu.
-func (c *Cloud) updateNow(r *record, body patchServer, requestID string) (*record, error) {
+func (s *servers) updateNow(r *record, body patchServer, requestID string) (*record, error) {
 	next := r.clone()
 	fields := body.applyTo(next)
-	if body.soft() && c.askToShutDown(next) {
+	if body.soft() && s.askToShutDown(next) {
 		fields = append(fields, "powerOffMode")
 	}
 	if err := checkLabels(next.Labels); err != nil {
@@ -50,21 +50,21 @@ func (c *Cloud) updateNow(r *record, body patchServer, requestID string) (*recor
 	if len(fields) == 0 {
 		return r, nil
 	}
-	switch c.core.quirks.Load().IgnorePatch {
+	switch s.core.quirks.Load().IgnorePatch {
 	case PatchUnchanged:
 		return r, nil
 	case PatchEcho:
 		return next, nil
 	}
-	next.UpdatedAt = c.core.now()
-	entry, change := c.core.entry(LedgerEntry{
+	next.UpdatedAt = s.core.now()
+	entry, change := s.core.entry(LedgerEntry{
 		Op: OpUpdate, ServerID: r.ID, Name: next.Name, Labels: next.Labels,
 		Key: keyOf(next.Key), RequestID: requestID, Fields: fields,
 	})
-	if err := c.records.replace(next, change); err != nil {
+	if err := s.records.replace(next, change); err != nil {
 		return nil, err
 	}
-	c.core.st.ledger = append(c.core.st.ledger, entry)
+	s.core.st.ledger = append(s.core.st.ledger, entry)
 	return next, nil
 }
 
