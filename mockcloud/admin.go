@@ -1,8 +1,6 @@
 package mockcloud
 
 import (
-	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,7 +14,7 @@ func (c *Cloud) openRoutes() []route {
 		{method: "GET", template: "/healthz", handle: ok, public: true},
 		{method: "GET", template: "/readyz", handle: c.handleReady, public: true},
 		{method: "GET", template: "/openapi.json", handle: c.handleOpenAPI, public: true},
-		{method: "GET", template: "/ledger", handle: c.handleLedger},
+		{method: "GET", template: "/ledger", handle: c.ledger.handle},
 	}
 }
 
@@ -30,7 +28,7 @@ func (c *Cloud) adminRoutes() []route {
 	return []route{
 		{method: "GET", template: "/", handle: c.handlePage},
 		{method: "GET", template: "/page/{name}", handle: c.handlePageFile},
-		{method: "GET", template: "/admin/overview", handle: c.handleOverview},
+		{method: "GET", template: "/admin/overview", handle: c.overviews.handle},
 		{method: "GET", template: "/calls", handle: c.calls.handle},
 		{method: "DELETE", template: "/calls", handle: done(c.calls.reset)},
 		{method: "GET", template: "/faults", handle: c.faults.handleAll},
@@ -44,18 +42,18 @@ func (c *Cloud) adminRoutes() []route {
 		{method: "DELETE", template: "/admin/sessions", handle: done(c.access.expire)},
 		{method: "DELETE", template: "/admin/streams", handle: done(c.events.drop)},
 		{method: "POST", template: "/admin/handover", handle: c.handleHandOver},
-		{method: "GET", template: "/admin/behaviour", handle: c.handleGetBehaviour},
-		{method: "PATCH", template: "/admin/behaviour", handle: c.handlePatchBehaviour},
-		{method: "PATCH", template: "/admin/capabilities", handle: c.handlePatchCapabilities},
-		{method: "GET", template: "/admin/quirks", handle: c.handleGetQuirks},
-		{method: "PATCH", template: "/admin/quirks", handle: c.handlePatchQuirks},
-		{method: "DELETE", template: "/admin/quirks", handle: done(func() { _ = c.SetQuirks(Quirks{}) })},
+		{method: "GET", template: "/admin/behaviour", handle: c.settings.handleGetBehaviour},
+		{method: "PATCH", template: "/admin/behaviour", handle: c.settings.handlePatchBehaviour},
+		{method: "PATCH", template: "/admin/capabilities", handle: c.settings.handlePatchCapabilities},
+		{method: "GET", template: "/admin/quirks", handle: c.settings.handleGetQuirks},
+		{method: "PATCH", template: "/admin/quirks", handle: c.settings.handlePatchQuirks},
+		{method: "DELETE", template: "/admin/quirks", handle: done(func() { _ = c.settings.setQuirks(Quirks{}) })},
 		{method: "PUT", template: "/admin/hosts/{name}", handle: c.hosts.handlePut},
 		{method: "DELETE", template: "/admin/hosts/{name}", handle: forID(c.hosts.remove)},
-		{method: "GET", template: "/admin/servers", handle: c.handleAllServers},
-		{method: "POST", template: "/admin/servers", handle: c.handlePutServer},
-		{method: "PATCH", template: "/admin/servers/{id}", handle: c.handleModifyServer},
-		{method: "DELETE", template: "/admin/servers/{id}", handle: forID(c.DeleteServer)},
+		{method: "GET", template: "/admin/servers", handle: c.admin.handleAll},
+		{method: "POST", template: "/admin/servers", handle: c.admin.handlePut},
+		{method: "PATCH", template: "/admin/servers/{id}", handle: c.admin.handleModify},
+		{method: "DELETE", template: "/admin/servers/{id}", handle: forID(c.admin.delete)},
 		{method: "POST", template: "/admin/networks", handle: c.networks.handlePut},
 		{method: "DELETE", template: "/admin/networks/{id}", handle: forID(c.networks.delete)},
 	}
@@ -161,101 +159,4 @@ func (a *access) handleSet(w http.ResponseWriter, r *request) error {
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-func (c *Cloud) handleGetBehaviour(w http.ResponseWriter, _ *request) error {
-	return writeJSON(w, http.StatusOK, c.Behaviour())
-}
-
-// handlePatchBehaviour changes the fields that are in the body.
-func (c *Cloud) handlePatchBehaviour(w http.ResponseWriter, r *request) error {
-	b := c.Behaviour()
-	// Decoding would write to the arrays of the slices that are in use.
-	b.ProhibitedNames, b.Templates = slices.Clone(b.ProhibitedNames), slices.Clone(b.Templates)
-	b.ProhibitedTemplates = slices.Clone(b.ProhibitedTemplates)
-	if err := readInto(r, &b); err != nil {
-		return err
-	}
-	if err := c.SetBehaviour(b); err != nil {
-		return invalid("%v", err)
-	}
-	return writeJSON(w, http.StatusOK, c.Behaviour())
-}
-
-func (c *Cloud) handlePatchCapabilities(w http.ResponseWriter, r *request) error {
-	var body map[Capability]bool
-	if err := readInto(r, &body); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(body)) {
-		if err := c.SetCapability(name, body[name]); err != nil {
-			return invalid("%v", err)
-		}
-	}
-	return c.handleCapabilities(w, r)
-}
-
-func (c *Cloud) handleGetQuirks(w http.ResponseWriter, _ *request) error {
-	return writeJSON(w, http.StatusOK, c.Quirks())
-}
-
-// handlePatchQuirks changes the quirks that are in the body.
-func (c *Cloud) handlePatchQuirks(w http.ResponseWriter, r *request) error {
-	q := c.Quirks()
-	if err := readInto(r, &q); err != nil {
-		return err
-	}
-	if err := c.SetQuirks(q); err != nil {
-		return invalid("%v", err)
-	}
-	return c.handleGetQuirks(w, r)
-}
-
-func (c *Cloud) handleAllServers(w http.ResponseWriter, _ *request) error {
-	return writeJSON(w, http.StatusOK, c.Servers())
-}
-
-func (c *Cloud) handlePutServer(w http.ResponseWriter, r *request) error {
-	var s Server
-	if err := readInto(r, &s); err != nil {
-		return err
-	}
-	put, err := c.PutServer(s)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusCreated, put)
-}
-
-// handleModifyServer handles PATCH /admin/servers/{id}.
-func (c *Cloud) handleModifyServer(w http.ResponseWriter, r *request) error {
-	var body struct {
-		Name           *string `json:"name"`
-		State          *State  `json:"state"`
-		CPUUtilization *int    `json:"cpuUtilization"`
-	}
-	if err := readInto(r, &body); err != nil {
-		return err
-	}
-	id := r.vars[0]
-	if body.Name != nil {
-		if err := c.RenameServer(id, *body.Name); err != nil {
-			return err
-		}
-	}
-	if body.State != nil {
-		if err := c.SetServerState(id, *body.State); err != nil {
-			return err
-		}
-	}
-	if body.CPUUtilization != nil {
-		if err := c.SetUtilisation(id, *body.CPUUtilization); err != nil {
-			return err
-		}
-	}
-	s, found := c.Server(id)
-	if !found {
-		return fmt.Errorf("reading the server: %w", notFound("server", id))
-	}
-	return writeJSON(w, http.StatusOK, s)
 }

@@ -149,7 +149,7 @@ func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
 		return
 	}
 	defer end()
-	if latency := time.Duration(c.Behaviour().Latency); latency > 0 {
+	if latency := time.Duration(c.settings.behaviour().Latency); latency > 0 {
 		c.sender.pause(latency)
 	}
 	fired := c.faults.match(r, to)

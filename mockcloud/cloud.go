@@ -2,7 +2,6 @@ package mockcloud
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -32,6 +31,13 @@ type Cloud struct {
 	servers    *servers
 	listings   *listings
 	snapshots  *snapshots
+
+	transitions *transitions
+	ledger      *ledger
+	admin       *adminServers
+	settings    *settings
+	streams     *streams
+	overviews   *overviewStreams
 
 	access  *access
 	events  *broker
@@ -94,6 +100,16 @@ func New(opts Options) (*Cloud, error) {
 	c.snapshots = &snapshots{
 		core: c.core, views: c.views, reads: c.reads, keys: c.keys, operations: c.operations, records: c.records,
 	}
+	c.transitions = &transitions{core: c.core, records: c.records, servers: c.servers, snapshots: c.snapshots}
+	c.ledger = &ledger{core: c.core, transitions: c.transitions}
+	c.admin = &adminServers{
+		core: c.core, views: c.views, hosts: c.hosts, records: c.records, servers: c.servers, transitions: c.transitions,
+	}
+	c.settings = &settings{core: c.core}
+	c.streams = &streams{core: c.core, events: c.events, views: c.views}
+	c.overviews = &overviewStreams{
+		core: c.core, events: c.events, faults: c.faults, views: c.views, hosts: c.hosts, transitions: c.transitions,
+	}
 	c.metrics = newMetrics(opts.Version, c.core)
 	c.handler, c.adminHandler, c.handoverHandler = c.newHandler(), c.newAdminHandler(), c.newHandoverHandler()
 	if err := c.start(); err != nil {
@@ -104,7 +120,7 @@ func New(opts Options) (*Cloud, error) {
 }
 
 func (c *Cloud) start() error {
-	if err := c.SetBehaviour(c.opts.Behaviour); err != nil {
+	if err := c.settings.setBehaviour(c.opts.Behaviour); err != nil {
 		return err
 	}
 	for _, fault := range c.opts.Faults {
@@ -121,7 +137,7 @@ func (c *Cloud) start() error {
 		return fmt.Errorf("seeding servers: %w", err)
 	}
 	c.core.updateNextDue()
-	c.running.Go(c.runTransitions)
+	c.running.Go(c.transitions.run)
 	return nil
 }
 
@@ -193,47 +209,4 @@ func (c *Cloud) stop() {
 		close(c.core.closed)
 		c.running.Wait()
 	})
-}
-
-// SetCapability switches a capability on or off. In the core profile, only
-// UniqueNames can be switched on.
-func (c *Cloud) SetCapability(name Capability, on bool) error {
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	caps := maps.Clone(*c.core.caps.Load())
-	if _, known := caps[name]; !known {
-		return fmt.Errorf("unknown capability %q", name)
-	}
-	if on && c.core.profile == Core && name != UniqueNames {
-		return fmt.Errorf("the core profile has no capability %q", name)
-	}
-	caps[name] = on
-	c.core.caps.Store(&caps)
-	return nil
-}
-
-// Behaviour returns the present behaviour.
-func (c *Cloud) Behaviour() Behaviour {
-	c.core.mu.RLock()
-	defer c.core.mu.RUnlock()
-	return c.core.behave
-}
-
-// SetBehaviour replaces the behaviour. Builds and deletions that have begun keep
-// their time.
-func (c *Cloud) SetBehaviour(b Behaviour) error {
-	if err := b.validate(); err != nil {
-		return err
-	}
-	model, err := parseUtilisation(b.Utilisation)
-	if err != nil {
-		return err
-	}
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	c.core.model.Store(&model)
-	c.core.behave = b
-	c.core.prohibitedNames = parseGlobs(b.ProhibitedNames)
-	c.core.prohibitedTemplates = parseGlobs(b.ProhibitedTemplates)
-	return nil
 }

@@ -113,14 +113,21 @@ func (b *broker) after(seq uint64) ([]event, chan struct{}, chan struct{}) {
 	return append([]event(nil), b.events[from:]...), b.changed, b.dropped
 }
 
-// handleEvents handles GET /events?since= with server-sent events. The first is
+// streams sends events.
+type streams struct {
+	core   *core
+	events *broker
+	views  *views
+}
+
+// handle handles GET /events?since= with server-sent events. The first is
 // EventReady: the stream has all events after its token.
-func (c *Cloud) handleEvents(w http.ResponseWriter, r *request) error {
+func (s *streams) handle(w http.ResponseWriter, r *request) error {
 	since := r.URL.Query().Get("since")
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		since = last
 	}
-	seq, err := c.events.resume(since)
+	seq, err := s.events.resume(since)
 	if err != nil {
 		return err
 	}
@@ -128,31 +135,31 @@ func (c *Cloud) handleEvents(w http.ResponseWriter, r *request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	// The status has been sent: an error cannot be reported to the client.
-	_ = c.stream(w, r, seq)
+	_ = s.follow(w, r, seq)
 	return nil
 }
 
-// stream sends the events after seq until the client disconnects, the stream is
+// follow sends the events after seq until the client disconnects, the stream is
 // dropped or the cloud closes.
-func (c *Cloud) stream(w http.ResponseWriter, r *request, seq uint64) error {
-	_, _, dropped := c.events.after(seq)
+func (s *streams) follow(w http.ResponseWriter, r *request, seq uint64) error {
+	_, _, dropped := s.events.after(seq)
 	stream := http.NewResponseController(w)
-	if err := c.sendEvent(w, event{seq: seq, kind: EventReady, at: c.core.now()}); err != nil {
+	if err := s.send(w, event{seq: seq, kind: EventReady, at: s.core.now()}); err != nil {
 		return err
 	}
 	for {
 		_ = stream.Flush()
-		events, changed, _ := c.events.after(seq)
+		events, changed, _ := s.events.after(seq)
 		if len(events) == 0 {
 			select {
 			case <-changed:
 			case <-dropped:
 				return nil
-			case <-c.core.closed:
+			case <-s.core.closed:
 				return nil
 			case <-r.Context().Done():
 				return nil
-			case <-c.core.clock.After(heartbeat):
+			case <-s.core.clock.After(heartbeat):
 				if _, err := fmt.Fprint(w, ": still here\n\n"); err != nil {
 					return err
 				}
@@ -160,7 +167,7 @@ func (c *Cloud) stream(w http.ResponseWriter, r *request, seq uint64) error {
 			continue
 		}
 		for _, e := range events {
-			if err := c.sendEvent(w, e); err != nil {
+			if err := s.send(w, e); err != nil {
 				return err
 			}
 			seq = e.seq
@@ -168,15 +175,15 @@ func (c *Cloud) stream(w http.ResponseWriter, r *request, seq uint64) error {
 	}
 }
 
-func (c *Cloud) sendEvent(w http.ResponseWriter, e event) error {
-	body := eventBody{Token: c.events.token(e.seq), Type: e.kind, At: e.at}
+func (s *streams) send(w http.ResponseWriter, e event) error {
+	body := eventBody{Token: s.events.token(e.seq), Type: e.kind, At: e.at}
 	if e.r != nil {
 		body.ID = e.r.ID
-		if c.core.quirks.Load().NumericIDs {
+		if s.core.quirks.Load().NumericIDs {
 			body.ID = unquoted(json.RawMessage(encoded("", "id", e.r.ID).Value))
 		}
 		if e.kind != EventDeleted {
-			body.Server = c.views.represent(e.r, c.core.now())
+			body.Server = s.views.represent(e.r, s.core.now())
 		}
 	}
 	data, err := json.Marshal(body)

@@ -79,12 +79,17 @@ func (c *core) entry(e LedgerEntry) (LedgerEntry, Change) {
 	return e, encoded(bucketLedger, fmt.Sprintf("%012d", e.Seq), e)
 }
 
-// Ledger returns all effects, oldest first.
-func (c *Cloud) Ledger() []LedgerEntry {
-	c.advance()
-	c.core.mu.RLock()
-	defer c.core.mu.RUnlock()
-	return slices.Clone(c.core.st.ledger)
+// ledger has the effects of a cloud.
+type ledger struct {
+	core        *core
+	transitions *transitions
+}
+
+func (l *ledger) all() []LedgerEntry {
+	l.transitions.advance()
+	l.core.mu.RLock()
+	defer l.core.mu.RUnlock()
+	return slices.Clone(l.core.st.ledger)
 }
 
 // MostAlive returns, for each value of a label, the maximum number of servers
@@ -113,8 +118,8 @@ func MostAlive(ledger []LedgerEntry, label string) map[string]int {
 	return most
 }
 
-// handleLedger handles GET /ledger?since=SEQ with the entries after SEQ.
-func (c *Cloud) handleLedger(w http.ResponseWriter, r *request) error {
+// handle handles GET /ledger?since=SEQ with the entries after SEQ.
+func (l *ledger) handle(w http.ResponseWriter, r *request) error {
 	since := 0
 	if text := r.URL.Query().Get("since"); text != "" {
 		parsed, err := strconv.Atoi(text)
@@ -123,7 +128,7 @@ func (c *Cloud) handleLedger(w http.ResponseWriter, r *request) error {
 		}
 		since = parsed
 	}
-	entries := c.Ledger()
+	entries := l.all()
 	entries = entries[min(since, len(entries)):]
 	if entries == nil {
 		entries = []LedgerEntry{}

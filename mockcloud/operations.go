@@ -100,62 +100,62 @@ func (op *operations) start(o operation) (keyedAnswer, error) {
 
 // endOperation makes the change of an operation, or forgets one that ended long ago.
 // The caller holds mu.
-func (c *Cloud) endOperation(id string, at time.Time) error {
-	open := c.core.st.operations[id]
+func (t *transitions) endOperation(id string, at time.Time) error {
+	open := t.core.st.operations[id]
 	if open == nil {
 		return nil
 	}
 	if open.Done {
-		delete(c.core.st.operations, id)
-		return c.core.store.Write(Change{Bucket: bucketOperations, Key: id})
+		delete(t.core.st.operations, id)
+		return t.core.store.Write(Change{Bucket: bucketOperations, Key: id})
 	}
 	ended := *open
 	ended.Done, ended.EndsAt = true, at
 	if ended.Fail {
 		ended.Error = problem(http.StatusForbidden, CodeQuotaExceeded, "there is no space left for the server")
-	} else if err := c.perform(&ended); err != nil {
+	} else if err := t.perform(&ended); err != nil {
 		cause, ok := errors.AsType[*Problem](err)
 		if !ok {
 			return fmt.Errorf("operation %s: %w", id, err)
 		}
 		ended.Error = cause
 	}
-	c.core.st.operations[id] = &ended
-	c.core.st.due.add(ended.due())
-	return c.core.store.Write(encoded(bucketOperations, id, &ended))
+	t.core.st.operations[id] = &ended
+	t.core.st.due.add(ended.due())
+	return t.core.store.Write(encoded(bucketOperations, id, &ended))
 }
 
 // perform makes the change of an operation. The caller holds mu.
-func (c *Cloud) perform(o *operation) error {
+func (t *transitions) perform(o *operation) error {
 	if o.Create != nil {
-		id, err := c.performCreate(o)
+		id, err := t.performCreate(o)
 		o.ServerID = id
 		return err
 	}
-	r := c.core.st.servers[o.ServerID]
+	r := t.core.st.servers[o.ServerID]
 	if r == nil {
 		return notFound("server", o.ServerID)
 	}
 	if o.Delete {
-		return c.records.remove(r, c.core.now(), LedgerEntry{Op: OpDelete, By: ByClient, RequestID: o.RequestID, Final: true})
+		return t.records.remove(r, t.core.now(), LedgerEntry{Op: OpDelete, By: ByClient, RequestID: o.RequestID, Final: true})
 	}
 	if o.Revert != "" {
-		_, err := c.snapshots.revertNow(r, o.Revert, o.Key, o.RequestID)
+		_, err := t.snapshots.revertNow(r, o.Revert, o.Key, o.RequestID)
 		return err
 	}
-	_, err := c.servers.updateNow(r, *o.Patch, o.RequestID)
+	_, err := t.servers.updateNow(r, *o.Patch, o.RequestID)
 	return err
 }
 
-func (c *Cloud) performCreate(o *operation) (string, error) {
-	if err := c.core.st.admitAttachments(*o.Create); err != nil {
+func (t *transitions) performCreate(o *operation) (string, error) {
+	if err := t.core.st.admitAttachments(*o.Create); err != nil {
 		return "", err
 	}
-	before := len(c.core.st.ledger)
-	if _, err := c.servers.createNow(*o.Create, o.Key, o.RequestID); err != nil {
+	before := len(t.core.st.ledger)
+	if _, err := t.servers.createNow(*o.Create, o.Key, o.RequestID); err != nil {
 		return "", err
 	}
-	return c.core.st.ledger[before].ServerID, nil
+	return t.core.st.ledger[before].ServerID, nil
 }
 
 // handleGet handles GET /operations/{id}.

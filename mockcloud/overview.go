@@ -53,40 +53,50 @@ type faultSummary struct {
 	Held        int    `json:"held"`
 }
 
+// overviewStreams sends overviews.
+type overviewStreams struct {
+	core        *core
+	events      *broker
+	faults      *faultSet
+	views       *views
+	hosts       *hosts
+	transitions *transitions
+}
+
 // overview returns the overview with the newest servers that match filter: a part of
 // the name, ID, state or host, in any case.
-func (c *Cloud) overview(filter string) overview {
-	now := c.core.now()
+func (ov *overviewStreams) overview(filter string) overview {
+	now := ov.core.now()
 	o := overview{
-		hosts:  excerptOf(c.hosts.usage(now)),
-		faults: c.faultSummaries(),
+		hosts:  excerptOf(ov.hosts.usage(now)),
+		faults: faultSummaries(ov.faults.all()),
 	}
-	c.core.mu.RLock()
-	defer c.core.mu.RUnlock()
-	o.summary, o.servers = c.serversMatching(strings.ToLower(filter), now)
-	networks := slices.SortedFunc(maps.Values(c.core.st.networks), func(a, b *Network) int {
+	ov.core.mu.RLock()
+	defer ov.core.mu.RUnlock()
+	o.summary, o.servers = ov.serversMatching(strings.ToLower(filter), now)
+	networks := slices.SortedFunc(maps.Values(ov.core.st.networks), func(a, b *Network) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.ID, b.ID))
 	})
 	o.networks = excerpt[Network]{Total: len(networks), Items: []Network{}}
 	for _, n := range networks[:min(len(networks), overviewItems)] {
 		o.networks.Items = append(o.networks.Items, *n)
 	}
-	o.ledger = excerptOf(c.core.st.ledger[max(0, len(c.core.st.ledger)-overviewItems):])
-	o.ledger.Total = len(c.core.st.ledger)
+	o.ledger = excerptOf(ov.core.st.ledger[max(0, len(ov.core.st.ledger)-overviewItems):])
+	o.ledger.Total = len(ov.core.st.ledger)
 	slices.Reverse(o.ledger.Items)
 	return o
 }
 
 // serversMatching returns the summary of all servers, and the newest that match. The
 // caller holds mu.
-func (c *Cloud) serversMatching(filter string, now time.Time) (summary, excerpt[Server]) {
-	all := summary{At: now, Profile: c.core.profile, Servers: map[State]int{}}
+func (ov *overviewStreams) serversMatching(filter string, now time.Time) (summary, excerpt[Server]) {
+	all := summary{At: now, Profile: ov.core.profile, Servers: map[State]int{}}
 	matching := excerpt[Server]{Items: []Server{}}
 	percent := 0
-	for _, p := range slices.Backward(c.core.st.order) {
-		r := c.core.st.servers[p.id]
+	for _, p := range slices.Backward(ov.core.st.order) {
+		r := ov.core.st.servers[p.id]
 		s := r.Server
-		c.views.measure(r, &s, now)
+		ov.views.measure(r, &s, now)
 		all.Servers[s.State]++
 		percent += *s.CPUUtilization
 		if !s.contains(filter) {
@@ -98,7 +108,7 @@ func (c *Cloud) serversMatching(filter string, now time.Time) (summary, excerpt[
 			matching.Items = append(matching.Items, s)
 		}
 	}
-	if n := len(c.core.st.order); n > 0 {
+	if n := len(ov.core.st.order); n > 0 {
 		mean := float64(percent) / float64(n)
 		all.CPUUtilization = &mean
 	}
@@ -116,8 +126,7 @@ func (s *Server) contains(text string) bool {
 	})
 }
 
-func (c *Cloud) faultSummaries() excerpt[faultSummary] {
-	faults := c.faults.all()
+func faultSummaries(faults []FaultStatus) excerpt[faultSummary] {
 	out := excerpt[faultSummary]{Total: len(faults), Items: []faultSummary{}}
 	for _, f := range faults[:min(len(faults), overviewItems)] {
 		s := faultSummary{ID: f.ID, Fired: f.Fired, Held: f.Held}

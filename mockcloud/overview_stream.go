@@ -10,15 +10,15 @@ import (
 // overviewInterval is the time between two overviews on a stream.
 const overviewInterval = time.Second
 
-// handleOverview handles GET /admin/overview?filter= with server-sent events. Each has
+// handle handles GET /admin/overview?filter= with server-sent events. Each has
 // the name of a part of the overview. The first overview is complete; later ones have
 // the parts that have changed.
-func (c *Cloud) handleOverview(w http.ResponseWriter, r *request) error {
+func (ov *overviewStreams) handle(w http.ResponseWriter, r *request) error {
 	filter := r.URL.Query().Get("filter")
 	if len(filter) > maxText {
 		return invalid("filter is longer than %d bytes", maxText)
 	}
-	_, _, dropped := c.events.after(0)
+	_, _, dropped := ov.events.after(0)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	// A browser reconnects after this many milliseconds.
@@ -27,16 +27,16 @@ func (c *Cloud) handleOverview(w http.ResponseWriter, r *request) error {
 	}
 	sent := map[string][]byte{}
 	for {
-		if err := c.sendOverview(w, filter, sent); err != nil {
+		if err := ov.send(w, filter, sent); err != nil {
 			// The status has been sent: an error cannot be reported to the client.
 			return nil //nolint:nilerr // see above
 		}
 		select {
-		case <-c.core.clock.After(overviewInterval):
-			c.advance()
+		case <-ov.core.clock.After(overviewInterval):
+			ov.transitions.advance()
 		case <-dropped:
 			return nil
-		case <-c.core.closed:
+		case <-ov.core.closed:
 			return nil
 		case <-r.Context().Done():
 			return nil
@@ -44,10 +44,10 @@ func (c *Cloud) handleOverview(w http.ResponseWriter, r *request) error {
 	}
 }
 
-// sendOverview sends the parts of the overview that differ from those in sent, and
+// send sends the parts of the overview that differ from those in sent, and
 // updates it.
-func (c *Cloud) sendOverview(w http.ResponseWriter, filter string, sent map[string][]byte) error {
-	now := c.overview(filter)
+func (ov *overviewStreams) send(w http.ResponseWriter, filter string, sent map[string][]byte) error {
+	now := ov.overview(filter)
 	for _, part := range now.parts() {
 		if bytes.Equal(sent[part.name], part.data) {
 			continue

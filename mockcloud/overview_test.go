@@ -147,7 +147,7 @@ func BenchmarkOverview(b *testing.B) {
 			}
 			defer cloud.Close()
 			for b.Loop() {
-				o := cloud.overview("no such server")
+				o := cloud.overviews.overview("no such server")
 				o.parts()
 			}
 		})

@@ -176,20 +176,3 @@ func (q *Quirks) validate() error {
 
 // keep is how long former versions of servers and networks are needed.
 func (q *Quirks) keep() time.Duration { return time.Duration(max(q.ReadLag, q.ReplicaLag)) }
-
-// Quirks returns the present quirks.
-func (c *Cloud) Quirks() Quirks { return *c.core.quirks.Load() }
-
-// SetQuirks replaces the quirks. Lags concern changes from now on only.
-func (c *Cloud) SetQuirks(q Quirks) error {
-	if err := q.validate(); err != nil {
-		return err
-	}
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	c.core.quirks.Store(&q)
-	if q.keep() == 0 {
-		c.core.st.pastServers, c.core.st.pastNetworks = nil, nil
-	}
-	return nil
-}

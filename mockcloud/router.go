@@ -50,7 +50,7 @@ func (c *Cloud) apiRoutes() []route {
 		{method: "POST", template: "/servers/{id}/snapshots", handle: c.snapshots.handleCreate, needs: Snapshots},
 		{method: "DELETE", template: "/servers/{id}/snapshots/{snapshotId}", handle: c.snapshots.handleDelete, needs: Snapshots},
 		{method: "POST", template: "/servers/{id}/snapshots/{snapshotId}/revert", handle: c.snapshots.handleRevert, needs: Revert},
-		{method: "GET", template: "/capabilities", handle: c.handleCapabilities, extended: true},
+		{method: "GET", template: "/capabilities", handle: c.settings.handleCapabilities, extended: true},
 		{method: "GET", template: "/operations/{id}", handle: c.operations.handleGet, needs: Operations},
 		{method: "GET", template: "/networks", handle: c.networks.handleList, needs: Networks},
 		{method: "POST", template: "/networks", handle: c.networks.handleCreate, needs: Networks},
@@ -58,7 +58,7 @@ func (c *Cloud) apiRoutes() []route {
 		{method: "PATCH", template: "/networks/{id}", handle: c.networks.handlePatch, needs: Networks},
 		{method: "DELETE", template: "/networks/{id}", handle: c.networks.handleDelete, needs: Networks},
 		{method: "GET", template: "/hosts", handle: c.hosts.handleList, needs: Hosts},
-		{method: "GET", template: "/events", handle: c.handleEvents, needs: Events, streams: true},
+		{method: "GET", template: "/events", handle: c.streams.handle, needs: Events, streams: true},
 		{method: "POST", template: "/sessions", handle: c.access.handleLogin, needs: Sessions, public: true},
 		{method: "DELETE", template: "/sessions", handle: c.access.handleLogout, needs: Sessions},
 	}
@@ -232,7 +232,7 @@ func (c *Cloud) begin(serve func(http.ResponseWriter, *request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := requestID(r)
 		w.Header().Set("X-Request-Id", id)
-		c.advance()
+		c.transitions.advance()
 		serve(w, &request{Request: r, id: id})
 	})
 }

@@ -108,15 +108,3 @@ func (s *servers) handleDelete(w http.ResponseWriter, r *request) error {
 	}
 	return answer.write(w)
 }
-
-// handleCapabilities handles GET /capabilities.
-func (c *Cloud) handleCapabilities(w http.ResponseWriter, _ *request) error {
-	list := []Capability{}
-	for _, name := range AllCapabilities {
-		if c.core.has(name) {
-			list = append(list, name)
-		}
-	}
-	body := map[string]any{"capabilities": list}
-	return writeJSON(w, http.StatusOK, c.core.quirks.Load().shapeList(body, "Capabilities", "CAPABILITIES"))
-}

@@ -276,3 +276,10 @@ func (v *views) measure(r *record, s *Server, now time.Time) {
 	mhz := r.CPU * coreMHz * percent / 100
 	s.CPUUtilization, s.CPUUsageMHz, s.MemoryUsageMB = &percent, &mhz, &memory
 }
+
+func (v *views) full(r *record, now time.Time) Server {
+	s := r.Server
+	s.Labels = maps.Clone(s.Labels)
+	v.measure(r, &s, now)
+	return s
+}

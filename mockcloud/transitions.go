@@ -37,54 +37,62 @@ func (h *dueHeap) Pop() any {
 
 func (h *dueHeap) add(d due) { heap.Push(h, d) }
 
-// advance applies the transitions that are due. Every call begins with it, so that
-// responses depend on the clock and not on the scheduling of goroutines.
-func (c *Cloud) advance() {
-	next := c.core.nextDue.Load()
-	if next == 0 || c.core.now().UnixNano() < next {
-		return
-	}
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	now := c.core.now()
-	for len(c.core.st.due) > 0 && !c.core.st.due[0].at.After(now) {
-		c.apply(heap.Pop(&c.core.st.due).(due))
-	}
-	c.core.updateNextDue()
+// transitions applies the state changes that happen after some time.
+type transitions struct {
+	core      *core
+	records   *records
+	servers   *servers
+	snapshots *snapshots
 }
 
-func (c *Cloud) apply(d due) {
+// advance applies the transitions that are due. Every call begins with it, so that
+// responses depend on the clock and not on the scheduling of goroutines.
+func (t *transitions) advance() {
+	next := t.core.nextDue.Load()
+	if next == 0 || t.core.now().UnixNano() < next {
+		return
+	}
+	t.core.mu.Lock()
+	defer t.core.mu.Unlock()
+	now := t.core.now()
+	for len(t.core.st.due) > 0 && !t.core.st.due[0].at.After(now) {
+		t.apply(heap.Pop(&t.core.st.due).(due))
+	}
+	t.core.updateNextDue()
+}
+
+func (t *transitions) apply(d due) {
 	var err error
 	switch d.what {
 	case dueReady:
-		r := c.core.st.servers[d.id]
+		r := t.core.st.servers[d.id]
 		if r == nil || r.State != StateBuilding || !r.ReadyAt.Equal(d.at) {
 			return
 		}
 		next := r.clone()
 		next.ReadyAt, next.UpdatedAt = time.Time{}, d.at
 		next.State = stateFor(next.PowerState)
-		err = c.records.replace(next)
+		err = t.records.replace(next)
 	case dueGone:
-		r := c.core.st.servers[d.id]
+		r := t.core.st.servers[d.id]
 		if r == nil || r.State != StateDeleting || !r.GoneAt.Equal(d.at) {
 			return
 		}
-		err = c.records.remove(r, d.at, LedgerEntry{Op: OpGone, Time: d.at})
+		err = t.records.remove(r, d.at, LedgerEntry{Op: OpGone, Time: d.at})
 	case dueOff:
-		r := c.core.st.servers[d.id]
+		r := t.core.st.servers[d.id]
 		if r == nil || !r.OffAt.Equal(d.at) {
 			return
 		}
-		err = c.records.replace(r.shutDown(d.at))
+		err = t.records.replace(r.shutDown(d.at))
 	case dueOperation:
-		err = c.endOperation(d.id, d.at)
+		err = t.endOperation(d.id, d.at)
 	case dueForget:
-		delete(c.core.st.keys, d.id)
-		err = c.core.store.Write(Change{Bucket: bucketKeys, Key: d.id})
+		delete(t.core.st.keys, d.id)
+		err = t.core.store.Write(Change{Bucket: bucketKeys, Key: d.id})
 	}
 	if err != nil {
-		c.core.log.Error("storing a transition failed", "id", d.id, "error", err)
+		t.core.log.Error("storing a transition failed", "id", d.id, "error", err)
 	}
 }
 
@@ -102,20 +110,20 @@ func (c *core) updateNextDue() {
 	}
 }
 
-// runTransitions applies transitions when they are due, so that their events are
+// run applies transitions when they are due, so that their events are
 // sent while there are no calls.
-func (c *Cloud) runTransitions() {
+func (t *transitions) run() {
 	for {
 		var timer <-chan time.Time
-		if next := c.core.nextDue.Load(); next != 0 {
-			timer = c.core.clock.After(time.Unix(0, next).Sub(c.core.clock.Now()))
+		if next := t.core.nextDue.Load(); next != 0 {
+			timer = t.core.clock.After(time.Unix(0, next).Sub(t.core.clock.Now()))
 		}
 		select {
-		case <-c.core.closed:
+		case <-t.core.closed:
 			return
-		case <-c.core.dueChanged:
+		case <-t.core.dueChanged:
 		case <-timer:
-			c.advance()
+			t.advance()
 		}
 	}
 }
