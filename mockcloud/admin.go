@@ -12,8 +12,8 @@ import (
 func (c *Cloud) openRoutes() []route {
 	return []route{
 		{method: "GET", template: "/healthz", handle: ok, public: true},
-		{method: "GET", template: "/readyz", handle: c.handleReady, public: true},
-		{method: "GET", template: "/openapi.json", handle: c.handleOpenAPI, public: true},
+		{method: "GET", template: "/readyz", handle: ready(c.core.closed), public: true},
+		{method: "GET", template: "/openapi.json", handle: handleOpenAPI, public: true},
 		{method: "GET", template: "/ledger", handle: c.ledger.handle},
 	}
 }
@@ -26,8 +26,8 @@ func (c *Cloud) handoverRoutes() []route {
 // adminRoutes control the cloud.
 func (c *Cloud) adminRoutes() []route {
 	return []route{
-		{method: "GET", template: "/", handle: c.handlePage},
-		{method: "GET", template: "/page/{name}", handle: c.handlePageFile},
+		{method: "GET", template: "/", handle: handlePage},
+		{method: "GET", template: "/page/{name}", handle: handlePageFile},
 		{method: "GET", template: "/admin/overview", handle: c.overviews.handle},
 		{method: "GET", template: "/calls", handle: c.calls.handle},
 		{method: "DELETE", template: "/calls", handle: done(c.calls.reset)},
@@ -92,12 +92,15 @@ func readInto(r *request, into any) error {
 	return decodeStrict(data, into)
 }
 
-func (c *Cloud) handleReady(w http.ResponseWriter, r *request) error {
-	select {
-	case <-c.core.closed:
-		return problem(http.StatusServiceUnavailable, CodeUnavailable, "closing")
-	default:
-		return ok(w, r)
+// ready returns the handler of GET /readyz of a cloud that stops when closed is closed.
+func ready(closed <-chan struct{}) handlerFunc {
+	return func(w http.ResponseWriter, r *request) error {
+		select {
+		case <-closed:
+			return problem(http.StatusServiceUnavailable, CodeUnavailable, "closing")
+		default:
+			return ok(w, r)
+		}
 	}
 }
 

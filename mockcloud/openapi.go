@@ -25,7 +25,7 @@ var openapiJSON = sync.OnceValue(func() []byte {
 func OpenAPI() []byte { return openapiJSON() }
 
 // handleOpenAPI handles GET /openapi.json.
-func (c *Cloud) handleOpenAPI(w http.ResponseWriter, _ *request) error {
+func handleOpenAPI(w http.ResponseWriter, _ *request) error {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(OpenAPI())
 	return nil

@@ -24,12 +24,12 @@ var pageTypes = map[string]string{
 }
 
 // handlePage handles GET /.
-func (c *Cloud) handlePage(w http.ResponseWriter, _ *request) error {
+func handlePage(w http.ResponseWriter, _ *request) error {
 	return writePageFile(w, "index.html")
 }
 
 // handlePageFile handles GET /page/{name}.
-func (c *Cloud) handlePageFile(w http.ResponseWriter, r *request) error {
+func handlePageFile(w http.ResponseWriter, r *request) error {
 	return writePageFile(w, r.vars[0])
 }
 

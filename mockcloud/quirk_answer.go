@@ -34,7 +34,7 @@ func (c *Cloud) serveQuirky(w http.ResponseWriter, r *request, to route, q *Quir
 	}
 	listing := r.Method == http.MethodGet && to.template == "/servers"
 	if listing && q.GzipBomb > 0 {
-		c.sendGzipBomb(w, q.GzipBomb)
+		sendGzipBomb(w, q.GzipBomb, c.core.profile)
 		return
 	}
 	rec := &recorder{answer: answer{header: w.Header().Clone()}}

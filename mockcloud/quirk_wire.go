@@ -33,13 +33,13 @@ func (c *connections) reused(address string) bool {
 
 // sendGzipBomb sends a listing of empty objects that is size bytes long when it is
 // decompressed.
-func (c *Cloud) sendGzipBomb(w http.ResponseWriter, size int64) {
+func sendGzipBomb(w http.ResponseWriter, size int64, profile Profile) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Encoding", "gzip")
 	w.WriteHeader(http.StatusOK)
 	packed := gzip.NewWriter(w)
 	head, tail := "[", "{}]\n"
-	if c.core.profile != Core {
+	if profile != Core {
 		head, tail = `{"servers":[`, "{}]}\n"
 	}
 	if _, err := packed.Write([]byte(head)); err != nil {

@@ -241,11 +241,11 @@ func (c *Cloud) begin(serve func(http.ResponseWriter, *request)) http.Handler {
 func (c *Cloud) runFound(w http.ResponseWriter, r *request, routes []route) {
 	found, vars := c.find(routes, r.Request)
 	r.vars = vars
-	c.run(w, r, found)
+	run(w, r, found)
 }
 
 // run calls the handler and turns its error into a problem body.
-func (c *Cloud) run(w http.ResponseWriter, r *request, to route) {
+func run(w http.ResponseWriter, r *request, to route) {
 	if err := to.handle(w, r); err != nil {
 		writeProblem(w, err)
 	}
@@ -270,7 +270,7 @@ func (c *Cloud) authorized(w http.ResponseWriter, r *request, to route) {
 			return
 		}
 	}
-	c.run(w, r, to)
+	run(w, r, to)
 }
 
 // Routes returns the calls of the REST API with all profiles and capabilities, each
