@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -125,45 +127,58 @@ func (t *statusRecorder) Write(data []byte) (int, error) {
 // Unwrap lets http.ResponseController flush and hijack.
 func (t *statusRecorder) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// serveCall logs a call of the API and serves it with the faults that fire.
-func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
-	at := c.core.now()
-	call := c.calls.begin(Call{
+// callStage logs calls of the API, delays them and finds the faults that fire.
+type callStage struct {
+	core       *core
+	calls      *callLog
+	metrics    *metrics
+	keys       *keys
+	settings   *settings
+	faults     *faultSet
+	sender     *sender
+	faultStage *faultStage
+	quirkStage *quirkStage
+}
+
+// serve logs a call of the API and serves it with the faults that fire.
+func (s *callStage) serve(w http.ResponseWriter, r *request, to route) {
+	at := s.core.now()
+	call := s.calls.begin(Call{
 		Method: r.Method, Path: r.URL.EscapedPath(), Route: to.template,
 		Query: r.URL.RawQuery, At: at, RequestID: r.id,
 	})
 	out := &statusRecorder{ResponseWriter: w}
 	defer func() {
-		took := c.core.now().Sub(at)
-		c.calls.finish(call, out.status, took)
-		c.metrics.observe(r.Method, to.template, out.status, took)
+		took := s.core.now().Sub(at)
+		s.calls.finish(call, out.status, took)
+		s.metrics.observe(r.Method, to.template, out.status, took)
 	}()
 	if err := bufferBody(r); err != nil {
 		writeProblem(out, err)
 		return
 	}
-	end, began := c.keys.begin(r, to)
+	end, began := s.keys.begin(r, to)
 	if !began {
 		to.handle = keyInProgress
-		c.serve(out, r, to)
+		s.quirkStage.serve(out, r, to)
 		return
 	}
 	defer end()
-	if latency := time.Duration(c.settings.behaviour().Latency); latency > 0 {
-		c.sender.pause(latency)
+	if latency := time.Duration(s.settings.behaviour().Latency); latency > 0 {
+		s.sender.pause(latency)
 	}
-	fired := c.faults.match(r, to)
+	fired := s.faults.match(r, to)
 	if len(fired) == 0 {
-		c.serve(out, r, to)
+		s.quirkStage.serve(out, r, to)
 		return
 	}
 	ids := make([]string, len(fired))
 	for i, f := range fired {
 		ids[i] = f.ID
-		c.metrics.faults.Inc()
+		s.metrics.faults.Inc()
 	}
-	c.calls.setFaults(call, ids)
-	c.serveFaulty(out, r, to, fired)
+	s.calls.setFaults(call, ids)
+	s.faultStage.serve(out, r, to, fired)
 }
 
 // pause waits for d or until the cloud closes. It does not stop when the client
@@ -187,4 +202,18 @@ func bufferBody(r *request) error {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(data))
 	return nil
+}
+
+func (l *callLog) handle(w http.ResponseWriter, _ *request) error {
+	calls := l.all()
+	l.mu.Lock()
+	counts := make([]CallCount, 0, len(l.counts))
+	for key, count := range l.counts {
+		counts = append(counts, CallCount{Method: key.method, Route: key.route, Count: count})
+	}
+	l.mu.Unlock()
+	slices.SortFunc(counts, func(a, b CallCount) int {
+		return strings.Compare(a.Route+" "+a.Method, b.Route+" "+b.Method)
+	})
+	return writeJSON(w, http.StatusOK, map[string]any{"calls": calls, "counts": counts})
 }

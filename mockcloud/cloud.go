@@ -18,12 +18,18 @@ type Cloud struct {
 	// ownsStore is false for a store of the options.
 	ownsStore bool
 
+	events  *broker
+	faults  *faultSet
+	calls   *callLog
+	metrics *metrics
+	access  *access
+
 	views  *views
-	sender *sender
 	reads  *reads
 	names  *names
 	keys   *keys
 	hosts  *hosts
+	sender *sender
 
 	networks   *networks
 	operations *operations
@@ -39,17 +45,12 @@ type Cloud struct {
 	streams     *streams
 	overviews   *overviewStreams
 
-	access  *access
-	events  *broker
-	faults  *faultSet
-	calls   *callLog
-	metrics *metrics
+	router     *router
+	quirkStage *quirkStage
+	faultStage *faultStage
+	callStage  *callStage
 
 	handler, adminHandler, handoverHandler http.Handler
-
-	// throttles counts calls for the quirk retryAfterDate.
-	throttles   atomic.Uint64
-	connections connections
 
 	// retired is set when another process has taken over.
 	retired atomic.Bool
@@ -78,17 +79,35 @@ func New(opts Options) (*Cloud, error) {
 	default:
 		store, owns = NewMemoryStore(), true
 	}
-	c := &Cloud{
-		opts: opts, core: newCore(opts, store), ownsStore: owns,
-		events: newBroker(), faults: newFaultSet(), calls: newCallLog(opts.CallLog),
+	c := &Cloud{opts: opts, core: newCore(opts, store), ownsStore: owns}
+	c.shared()
+	c.resources()
+	c.stages()
+	c.handler, c.adminHandler, c.handoverHandler = c.newHandler(), c.newAdminHandler(), c.newHandoverHandler()
+	if err := c.start(); err != nil {
+		_ = c.Close()
+		return nil, err
 	}
-	c.access = newAccess(c.core, opts)
+	return c, nil
+}
+
+// shared makes the parts that several resources need.
+func (c *Cloud) shared() {
+	c.events = newBroker()
+	c.faults = newFaultSet()
+	c.calls = newCallLog(c.opts.CallLog)
+	c.metrics = newMetrics(c.opts.Version, c.core)
+	c.access = newAccess(c.core, c.opts)
 	c.views = &views{core: c.core}
-	c.sender = &sender{core: c.core}
 	c.reads = &reads{core: c.core}
 	c.names = &names{core: c.core}
 	c.keys = &keys{core: c.core, views: c.views}
-	c.hosts = &hosts{core: c.core, views: c.views, list: opts.Hosts}
+	c.hosts = &hosts{core: c.core, views: c.views, list: c.opts.Hosts}
+	c.sender = &sender{core: c.core}
+}
+
+// resources makes the parts that have the handlers of calls.
+func (c *Cloud) resources() {
 	c.networks = &networks{core: c.core, reads: c.reads, names: c.names, keys: c.keys}
 	c.operations = &operations{core: c.core}
 	c.records = &records{core: c.core, events: c.events, views: c.views}
@@ -110,13 +129,17 @@ func New(opts Options) (*Cloud, error) {
 	c.overviews = &overviewStreams{
 		core: c.core, events: c.events, faults: c.faults, views: c.views, hosts: c.hosts, transitions: c.transitions,
 	}
-	c.metrics = newMetrics(opts.Version, c.core)
-	c.handler, c.adminHandler, c.handoverHandler = c.newHandler(), c.newAdminHandler(), c.newHandoverHandler()
-	if err := c.start(); err != nil {
-		_ = c.Close()
-		return nil, err
+}
+
+// stages makes the parts that a call passes before the handler of its route.
+func (c *Cloud) stages() {
+	c.router = &router{core: c.core, access: c.access, transitions: c.transitions}
+	c.quirkStage = &quirkStage{core: c.core, router: c.router, sender: c.sender}
+	c.faultStage = &faultStage{core: c.core, faults: c.faults, sender: c.sender, quirkStage: c.quirkStage}
+	c.callStage = &callStage{
+		core: c.core, calls: c.calls, metrics: c.metrics, keys: c.keys, settings: c.settings, faults: c.faults,
+		sender: c.sender, faultStage: c.faultStage, quirkStage: c.quirkStage,
 	}
-	return c, nil
 }
 
 func (c *Cloud) start() error {

@@ -36,10 +36,18 @@ func (r *recorder) Write(data []byte) (int, error) {
 	return r.wrote.Write(data)
 }
 
-// serveFaulty serves a call with the faults that fired: those before the effect,
+// faultStage serves calls of the API with faults.
+type faultStage struct {
+	core       *core
+	faults     *faultSet
+	sender     *sender
+	quirkStage *quirkStage
+}
+
+// serve serves a call with the faults that fired: those before the effect,
 // the handler, those after the effect, and those that change the response.
-func (c *Cloud) serveFaulty(w http.ResponseWriter, r *request, to route, fired []*activeFault) {
-	if c.wait(fired, Before) {
+func (s *faultStage) serve(w http.ResponseWriter, r *request, to route, fired []*activeFault) {
+	if s.wait(fired, Before) {
 		abort(w)
 		return
 	}
@@ -51,16 +59,16 @@ func (c *Cloud) serveFaulty(w http.ResponseWriter, r *request, to route, fired [
 	if out == nil {
 		r.Request = r.WithContext(withListFaults(r.Context(), listFaultsFrom(fired)))
 		if to.streams || passesThrough(fired) {
-			c.serve(w, r, to)
+			s.quirkStage.serve(w, r, to)
 			return
 		}
 		rec := &recorder{answer: answer{header: w.Header().Clone()}}
-		c.serve(rec, r, to)
+		s.quirkStage.serve(rec, r, to)
 		rec.WriteHeader(http.StatusOK)
 		rec.body = rec.wrote.Bytes()
 		out = &rec.answer
 		replaced, reset := refusal(fired, After)
-		if c.wait(fired, After) || reset {
+		if s.wait(fired, After) || reset {
 			abort(w)
 			return
 		}
@@ -75,7 +83,7 @@ func (c *Cloud) serveFaulty(w http.ResponseWriter, r *request, to route, fired [
 			pace = f.BytesPerSecond
 		}
 	}
-	c.sender.send(w, r, out, cut(fired), pace)
+	s.sender.send(w, r, out, cut(fired), pace)
 }
 
 // passesThrough reports whether no fault changes the response of the handler.
@@ -90,15 +98,15 @@ func passesThrough(fired []*activeFault) bool {
 
 // wait applies the delays and holds before or after the effect and reports whether
 // to drop the call.
-func (c *Cloud) wait(fired []*activeFault, when string) (drop bool) {
+func (s *faultStage) wait(fired []*activeFault, when string) (drop bool) {
 	for _, f := range fired {
 		if f.when() != when {
 			continue
 		}
 		if f.Delay > 0 {
-			c.sender.pause(durationOf(f.Delay))
+			s.sender.pause(durationOf(f.Delay))
 		}
-		if f.Hold && c.faults.hold(f, c.core.closed) {
+		if f.Hold && s.faults.hold(f, s.core.closed) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"regexp"
 	"strings"
 	"sync"
@@ -264,4 +265,29 @@ func (s *faultSet) setUnavailable(on bool) {
 	}
 	// The only error is that the fault exists already.
 	_, _ = s.add(Fault{ID: unavailableFault, Status: 503})
+}
+
+func (s *faultSet) handleAll(w http.ResponseWriter, _ *request) error {
+	return writeJSON(w, http.StatusOK, s.all())
+}
+
+func (s *faultSet) handleOne(w http.ResponseWriter, r *request) error {
+	for _, f := range s.all() {
+		if f.ID == r.vars[0] {
+			return writeJSON(w, http.StatusOK, f)
+		}
+	}
+	return notFound("fault", r.vars[0])
+}
+
+func (s *faultSet) handleAdd(w http.ResponseWriter, r *request) error {
+	var f Fault
+	if err := readInto(r, &f); err != nil {
+		return err
+	}
+	id, err := s.add(f)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	return writeJSON(w, http.StatusCreated, map[string]string{"id": id})
 }

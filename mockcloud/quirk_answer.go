@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,27 +19,47 @@ const QuirksHeader = "X-Mock-Quirks"
 // Quirks.RetryAfterDate.
 const throttled = 10
 
-// serveQuirky serves a call with the quirks that change whole answers.
-func (c *Cloud) serveQuirky(w http.ResponseWriter, r *request, to route, q *Quirks) {
-	reused := q.ReplayResets && c.connections.reused(r.RemoteAddr)
+// quirkStage serves calls of the API with the quirks that are on.
+type quirkStage struct {
+	core   *core
+	router *router
+	sender *sender
+	// throttles counts calls for the quirk retryAfterDate.
+	throttles   atomic.Uint64
+	connections connections
+}
+
+// serve serves a call of the API with the quirks that are on.
+func (s *quirkStage) serve(w http.ResponseWriter, r *request, to route) {
+	q := s.core.quirks.Load()
+	if *q == (Quirks{}) {
+		s.router.authorized(w, r, to)
+		return
+	}
+	s.serveWith(w, r, to, q)
+}
+
+// serveWith serves a call with the quirks that change whole answers.
+func (s *quirkStage) serveWith(w http.ResponseWriter, r *request, to route, q *Quirks) {
+	reused := q.ReplayResets && s.connections.reused(r.RemoteAddr)
 	if !q.documented() {
 		w.Header().Set(QuirksHeader, q.String())
 	}
 	if to.streams {
-		c.authorized(w, r, to)
+		s.router.authorized(w, r, to)
 		return
 	}
-	if q.RetryAfterDate > 0 && c.throttles.Add(1)%throttled == 0 {
-		c.refuseUntil(w, time.Duration(q.RetryAfterDate))
+	if q.RetryAfterDate > 0 && s.throttles.Add(1)%throttled == 0 {
+		s.refuseUntil(w, time.Duration(q.RetryAfterDate))
 		return
 	}
 	listing := r.Method == http.MethodGet && to.template == "/servers"
 	if listing && q.GzipBomb > 0 {
-		sendGzipBomb(w, q.GzipBomb, c.core.profile)
+		sendGzipBomb(w, q.GzipBomb, s.core.profile)
 		return
 	}
 	rec := &recorder{answer: answer{header: w.Header().Clone()}}
-	c.authorized(rec, r, to)
+	s.router.authorized(rec, r, to)
 	rec.WriteHeader(http.StatusOK)
 	rec.body = rec.wrote.Bytes()
 	out := &rec.answer
@@ -47,21 +68,21 @@ func (c *Cloud) serveQuirky(w http.ResponseWriter, r *request, to route, q *Quir
 		return
 	}
 	if listing && q.HugeListing > 0 && out.status == http.StatusOK {
-		out.stream = hugeListing(out.body, q.HugeListing, c.core.profile == Core)
+		out.stream = hugeListing(out.body, q.HugeListing, s.core.profile == Core)
 	}
 	if r.URL.Path == "/capabilities" {
 		q.answerCapabilities(out)
 	}
 	q.answerErrors(out)
 	q.answerContentType(out)
-	c.sender.send(w, r, out, nil, 0)
+	s.sender.send(w, r, out, nil, 0)
 }
 
 // refuseUntil answers 429 with a date of a clock that is ahead.
-func (c *Cloud) refuseUntil(w http.ResponseWriter, ahead time.Duration) {
+func (s *quirkStage) refuseUntil(w http.ResponseWriter, ahead time.Duration) {
 	// A nil value keeps the server from adding the header.
 	w.Header()["Date"] = nil
-	w.Header().Set("Retry-After", c.core.now().Add(ahead).Format(http.TimeFormat))
+	w.Header().Set("Retry-After", s.core.now().Add(ahead).Format(http.TimeFormat))
 	writeProblem(w, problem(http.StatusTooManyRequests, CodeRateLimited, "too many calls"))
 }
 

@@ -1,9 +1,7 @@
 package mockcloud
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 
@@ -35,33 +33,6 @@ type route struct {
 	public bool
 	// streams marks a route whose response cannot be buffered.
 	streams bool
-}
-
-func (c *Cloud) apiRoutes() []route {
-	return []route{
-		{method: "GET", template: "/check/{name}", handle: c.names.handleCheck},
-		{method: "GET", template: "/servers", handle: c.listings.handle},
-		{method: "POST", template: "/servers", handle: c.servers.handleCreate},
-		{method: "GET", template: "/servers/{id}", handle: c.servers.handleGet},
-		{method: "PATCH", template: "/servers/{id}", handle: c.servers.handlePatch, extended: true},
-		{method: "DELETE", template: "/servers/{id}", handle: c.servers.handleDelete},
-		{method: "GET", template: "/servers/{id}/status", handle: c.servers.handleStatus},
-		{method: "GET", template: "/servers/{id}/snapshots", handle: c.snapshots.handleList, needs: Snapshots},
-		{method: "POST", template: "/servers/{id}/snapshots", handle: c.snapshots.handleCreate, needs: Snapshots},
-		{method: "DELETE", template: "/servers/{id}/snapshots/{snapshotId}", handle: c.snapshots.handleDelete, needs: Snapshots},
-		{method: "POST", template: "/servers/{id}/snapshots/{snapshotId}/revert", handle: c.snapshots.handleRevert, needs: Revert},
-		{method: "GET", template: "/capabilities", handle: c.settings.handleCapabilities, extended: true},
-		{method: "GET", template: "/operations/{id}", handle: c.operations.handleGet, needs: Operations},
-		{method: "GET", template: "/networks", handle: c.networks.handleList, needs: Networks},
-		{method: "POST", template: "/networks", handle: c.networks.handleCreate, needs: Networks},
-		{method: "GET", template: "/networks/{id}", handle: c.networks.handleGet, needs: Networks},
-		{method: "PATCH", template: "/networks/{id}", handle: c.networks.handlePatch, needs: Networks},
-		{method: "DELETE", template: "/networks/{id}", handle: c.networks.handleDelete, needs: Networks},
-		{method: "GET", template: "/hosts", handle: c.hosts.handleList, needs: Hosts},
-		{method: "GET", template: "/events", handle: c.streams.handle, needs: Events, streams: true},
-		{method: "POST", template: "/sessions", handle: c.access.handleLogin, needs: Sessions, public: true},
-		{method: "DELETE", template: "/sessions", handle: c.access.handleLogout, needs: Sessions},
-	}
 }
 
 // noRoute is the template of calls that match no route.
@@ -98,9 +69,16 @@ func matchTemplate(template string, parts []string) ([]string, bool) {
 	return vars, true
 }
 
+// router finds the routes of calls and runs their handlers.
+type router struct {
+	core        *core
+	access      *access
+	transitions *transitions
+}
+
 // find returns the route of a call and its variables. If the path exists with
 // other methods only, the route returns 405 and has the template of the path.
-func (c *Cloud) find(routes []route, r *http.Request) (route, []string) {
+func (rt *router) find(routes []route, r *http.Request) (route, []string) {
 	parts, ok := segments(r.URL)
 	if !ok {
 		return missing(noRoute), nil
@@ -109,7 +87,7 @@ func (c *Cloud) find(routes []route, r *http.Request) (route, []string) {
 	template := noRoute
 	for _, candidate := range routes {
 		vars, matches := matchTemplate(candidate.template, parts)
-		if !matches || !c.offers(candidate) {
+		if !matches || !rt.offers(candidate) {
 			continue
 		}
 		if candidate.method == r.Method {
@@ -124,11 +102,11 @@ func (c *Cloud) find(routes []route, r *http.Request) (route, []string) {
 	return missing(template), nil
 }
 
-func (c *Cloud) offers(r route) bool {
-	if r.extended && c.core.profile == Core {
+func (rt *router) offers(r route) bool {
+	if r.extended && rt.core.profile == Core {
 		return false
 	}
-	return r.needs == "" || c.core.has(r.needs)
+	return r.needs == "" || rt.core.has(r.needs)
 }
 
 func missing(template string) route {
@@ -158,88 +136,20 @@ func requestID(r *http.Request) string {
 	return uuid.NewString()
 }
 
-// newHandler returns the handler of the REST API with these stages: request ID,
-// probes, call log, latency, faults, quirks, authentication, handler of the route.
-func (c *Cloud) newHandler() http.Handler {
-	api, open := c.apiRoutes(), c.openRoutes()
-	return c.begin(func(w http.ResponseWriter, r *request) {
-		if found, vars := c.find(open, r.Request); found.template != noRoute {
-			r.vars = vars
-			c.authorized(w, r, found)
-			return
-		}
-		if c.retired.Load() {
-			// A new connection can reach the process that has taken over.
-			w.Header().Set("Connection", "close")
-			writeProblem(w, errRetired())
-			return
-		}
-		found, vars := c.find(api, r.Request)
-		r.vars = vars
-		c.serveCall(w, r, found)
-	})
-}
-
-// newAdminHandler returns the handler of the admin endpoints, which are not subject
-// to faults, quirks and the call log, so that a test can control a cloud that
-// rejects every call. They need no credentials, so that requests that another website
-// lets a browser send are refused: changes by their origin, and all by the host, which
-// that website's own name can resolve to.
-func (c *Cloud) newAdminHandler() http.Handler {
-	admin := append(c.adminRoutes(), c.openRoutes()...)
-	metrics := c.metrics.handler()
-	origins := http.NewCrossOriginProtection()
-	return c.begin(func(w http.ResponseWriter, r *request) {
-		if !localHost(r.Host) {
-			writeProblem(w, problem(http.StatusForbidden, CodeInvalid,
-				"the admin API is not served at the host %q: use an IP address, localhost, a name without dots, or one that ends with .svc", r.Host))
-			return
-		}
-		if err := origins.Check(r.Request); err != nil {
-			writeProblem(w, problem(http.StatusForbidden, CodeInvalid, "%v", err))
-			return
-		}
-		if r.URL.Path == "/metrics" {
-			metrics.ServeHTTP(w, r.Request)
-			return
-		}
-		c.runFound(w, r, admin)
-	})
-}
-
-// localHost reports whether a Host header names an address, or a name that no website
-// can have: without dots, or of a Service of a cluster.
-func localHost(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = strings.Trim(hostport, "[]")
-	}
-	if _, err := netip.ParseAddr(host); err == nil {
-		return true
-	}
-	host = strings.ToLower(host)
-	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local") || strings.HasSuffix(host, ".localhost")
-}
-
-// newHandoverHandler returns the handler of the handover.
-func (c *Cloud) newHandoverHandler() http.Handler {
-	return c.begin(func(w http.ResponseWriter, r *request) { c.runFound(w, r, c.handoverRoutes()) })
-}
-
 // begin returns a handler that applies the transitions that are due, and answers
 // with the request ID.
-func (c *Cloud) begin(serve func(http.ResponseWriter, *request)) http.Handler {
+func (rt *router) begin(serve func(http.ResponseWriter, *request)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := requestID(r)
 		w.Header().Set("X-Request-Id", id)
-		c.transitions.advance()
+		rt.transitions.advance()
 		serve(w, &request{Request: r, id: id})
 	})
 }
 
 // runFound runs the handler of the route without authentication.
-func (c *Cloud) runFound(w http.ResponseWriter, r *request, routes []route) {
-	found, vars := c.find(routes, r.Request)
+func (rt *router) runFound(w http.ResponseWriter, r *request, routes []route) {
+	found, vars := rt.find(routes, r.Request)
 	r.vars = vars
 	run(w, r, found)
 }
@@ -251,34 +161,14 @@ func run(w http.ResponseWriter, r *request, to route) {
 	}
 }
 
-// serve serves a call of the API with the quirks that are on.
-func (c *Cloud) serve(w http.ResponseWriter, r *request, to route) {
-	q := c.core.quirks.Load()
-	if *q == (Quirks{}) {
-		c.authorized(w, r, to)
-		return
-	}
-	c.serveQuirky(w, r, to, q)
-}
-
 // authorized runs the handler if the call has the credentials.
-func (c *Cloud) authorized(w http.ResponseWriter, r *request, to route) {
+func (rt *router) authorized(w http.ResponseWriter, r *request, to route) {
 	if !to.public {
-		if err := c.access.check(r.Request, c.core.now()); err != nil {
+		if err := rt.access.check(r.Request, rt.core.now()); err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			writeProblem(w, err)
 			return
 		}
 	}
 	run(w, r, to)
-}
-
-// Routes returns the calls of the REST API with all profiles and capabilities, each
-// as method, space and template. It does not return the admin endpoints.
-func (c *Cloud) Routes() []string {
-	var out []string
-	for _, r := range c.apiRoutes() {
-		out = append(out, r.method+" "+r.template)
-	}
-	return out
 }

@@ -150,3 +150,24 @@ func (a *access) expire() {
 		a.sessions[token] = now
 	}
 }
+
+// handleSet handles PUT /admin/auth. Absent fields are switched off, except
+// sessionTTL, which is kept.
+func (a *access) handleSet(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Token      string   `json:"token"`
+		Username   string   `json:"username"`
+		Password   string   `json:"password"`
+		SessionTTL Duration `json:"sessionTTL"`
+	}
+	if err := readInto(r, &body); err != nil {
+		return err
+	}
+	a.setToken(body.Token)
+	a.setCredentials(body.Username, body.Password)
+	if body.SessionTTL > 0 {
+		a.setTTL(time.Duration(body.SessionTTL))
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
