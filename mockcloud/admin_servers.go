@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // adminServers reads and changes servers without the REST API and without its checks,
@@ -176,4 +179,38 @@ func (a *adminServers) handleModify(w http.ResponseWriter, r *request) error {
 		return fmt.Errorf("reading the server: %w", notFound("server", id))
 	}
 	return writeJSON(w, http.StatusOK, s)
+}
+
+// seed adds n servers that belong to no client to a store that was never seeded. The
+// caller holds mu.
+func (a *adminServers) seed(n int) error {
+	seeded := false
+	err := a.core.store.Load(bucketMeta, func(key string, _ []byte) error {
+		seeded = seeded || key == "seeded"
+		return nil
+	})
+	if err != nil || seeded {
+		return err
+	}
+	changes := []Change{{Bucket: bucketMeta, Key: "seeded", Value: []byte("true")}}
+	first := a.core.now().Add(-24 * time.Hour)
+	for i := range n {
+		at := first.Add(time.Duration(i) * time.Millisecond)
+		r := &record{Server: Server{
+			ID: seedID(a.core.quirks.Load(), i), Name: fmt.Sprintf("stranger-%05d", i+1), State: StateActive,
+			Labels: map[string]string{"owner": "stranger"}, CPU: 2, Memory: 4,
+			PowerState: PowerOn, Host: a.hosts.pick(a.hosts.list), CreatedAt: at, UpdatedAt: at,
+		}}
+		changes = append(changes, encoded(bucketServers, r.ID, r))
+		a.core.st.put(r)
+	}
+	return a.core.store.Write(changes...)
+}
+
+// seedID returns the ID of the i-th seed server, which is in no ledger.
+func seedID(q *Quirks, i int) string {
+	if q.NumericIDs || q.ReusesIDs {
+		return strconv.Itoa(i + 1)
+	}
+	return uuid.NewString()
 }

@@ -3,20 +3,12 @@ package mockcloud
 import (
 	"fmt"
 	"net/http"
-	"strconv"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"github.com/google/uuid"
 )
 
 // Cloud is one private cloud. All methods are safe for concurrent use.
 type Cloud struct {
 	opts Options
 	core *core
-	// ownsStore is false for a store of the options.
-	ownsStore bool
 
 	events  *broker
 	faults  *faultSet
@@ -52,12 +44,7 @@ type Cloud struct {
 
 	handler, adminHandler, handoverHandler http.Handler
 
-	// retired is set when another process has taken over.
-	retired atomic.Bool
-
-	stopOnce  sync.Once
-	closeOnce sync.Once
-	running   sync.WaitGroup
+	lifetime *lifetime
 }
 
 // New starts a cloud. It returns an error if the options are invalid and if the
@@ -79,7 +66,8 @@ func New(opts Options) (*Cloud, error) {
 	default:
 		store, owns = NewMemoryStore(), true
 	}
-	c := &Cloud{opts: opts, core: newCore(opts, store), ownsStore: owns}
+	c := &Cloud{opts: opts, core: newCore(opts, store)}
+	c.lifetime = &lifetime{core: c.core, ownsStore: owns}
 	c.shared()
 	c.resources()
 	c.stages()
@@ -156,45 +144,12 @@ func (c *Cloud) start() error {
 	if err := c.core.st.load(c.core.store, c.core.retention); err != nil {
 		return err
 	}
-	if err := c.seed(); err != nil {
+	if err := c.admin.seed(c.opts.SeedServers); err != nil {
 		return fmt.Errorf("seeding servers: %w", err)
 	}
 	c.core.updateNextDue()
-	c.running.Go(c.transitions.run)
+	c.lifetime.running.Go(c.transitions.run)
 	return nil
-}
-
-// seed adds servers that belong to no client to a store that was never seeded.
-func (c *Cloud) seed() error {
-	seeded := false
-	err := c.core.store.Load(bucketMeta, func(key string, _ []byte) error {
-		seeded = seeded || key == "seeded"
-		return nil
-	})
-	if err != nil || seeded {
-		return err
-	}
-	changes := []Change{{Bucket: bucketMeta, Key: "seeded", Value: []byte("true")}}
-	first := c.core.now().Add(-24 * time.Hour)
-	for i := range c.opts.SeedServers {
-		at := first.Add(time.Duration(i) * time.Millisecond)
-		r := &record{Server: Server{
-			ID: c.seedID(i), Name: fmt.Sprintf("stranger-%05d", i+1), State: StateActive,
-			Labels: map[string]string{"owner": "stranger"}, CPU: 2, Memory: 4,
-			PowerState: PowerOn, Host: c.hosts.pick(c.hosts.list), CreatedAt: at, UpdatedAt: at,
-		}}
-		changes = append(changes, encoded(bucketServers, r.ID, r))
-		c.core.st.put(r)
-	}
-	return c.core.store.Write(changes...)
-}
-
-// seedID returns the ID of the i-th seed server, which is in no ledger.
-func (c *Cloud) seedID(i int) string {
-	if q := c.core.quirks.Load(); q.NumericIDs || q.ReusesIDs {
-		return strconv.Itoa(i + 1)
-	}
-	return uuid.NewString()
 }
 
 // Handler serves the REST API, probes, and the ledger to those who may call the API.
@@ -213,23 +168,9 @@ func (c *Cloud) Profile() Profile { return c.core.profile }
 
 // Close ends calls that a fault holds and event streams, and closes the store if
 // the cloud opened it. It may be called more than once.
-func (c *Cloud) Close() error {
-	var err error
-	c.stop()
-	c.closeOnce.Do(func() {
-		c.core.mu.Lock()
-		defer c.core.mu.Unlock()
-		if c.ownsStore {
-			err = c.core.store.Close()
-		}
-	})
-	return err
-}
+func (c *Cloud) Close() error { return c.lifetime.close() }
 
-// stop ends calls that a fault holds, event streams and transitions.
-func (c *Cloud) stop() {
-	c.stopOnce.Do(func() {
-		close(c.core.closed)
-		c.running.Wait()
-	})
-}
+// HandOver stops the cloud and returns the content of its store, with which
+// another process can continue. From then on, no call has an effect, and calls
+// and /readyz return 503. A second call of HandOver returns the same content.
+func (c *Cloud) HandOver() ([]Change, error) { return c.lifetime.handOver() }

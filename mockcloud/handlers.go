@@ -63,7 +63,7 @@ func (c *Cloud) adminRoutes() []route {
 		{method: "PUT", template: "/admin/auth", handle: c.access.handleSet},
 		{method: "DELETE", template: "/admin/sessions", handle: done(c.access.expire)},
 		{method: "DELETE", template: "/admin/streams", handle: done(c.events.drop)},
-		{method: "POST", template: "/admin/handover", handle: c.handleHandOver},
+		{method: "POST", template: "/admin/handover", handle: c.lifetime.handle},
 		{method: "GET", template: "/admin/behaviour", handle: c.settings.handleGetBehaviour},
 		{method: "PATCH", template: "/admin/behaviour", handle: c.settings.handlePatchBehaviour},
 		{method: "PATCH", template: "/admin/capabilities", handle: c.settings.handlePatchCapabilities},
@@ -81,11 +81,6 @@ func (c *Cloud) adminRoutes() []route {
 	}
 }
 
-// handoverRoutes have the handover alone, for a process in another pod.
-func (c *Cloud) handoverRoutes() []route {
-	return []route{{method: "POST", template: "/admin/handover", handle: c.handleHandOver}}
-}
-
 // newHandler returns the handler of the REST API with these stages: request ID,
 // probes, call log, latency, faults, quirks, authentication, handler of the route.
 func (c *Cloud) newHandler() http.Handler {
@@ -96,7 +91,7 @@ func (c *Cloud) newHandler() http.Handler {
 			c.router.authorized(w, r, found)
 			return
 		}
-		if c.retired.Load() {
+		if c.lifetime.retired.Load() {
 			// A new connection can reach the process that has taken over.
 			w.Header().Set("Connection", "close")
 			writeProblem(w, errRetired())
@@ -149,9 +144,11 @@ func localHost(hostport string) bool {
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local") || strings.HasSuffix(host, ".localhost")
 }
 
-// newHandoverHandler returns the handler of the handover.
+// newHandoverHandler returns the handler of the handover alone, for a process in
+// another pod.
 func (c *Cloud) newHandoverHandler() http.Handler {
-	return c.router.begin(func(w http.ResponseWriter, r *request) { c.router.runFound(w, r, c.handoverRoutes()) })
+	routes := []route{{method: "POST", template: "/admin/handover", handle: c.lifetime.handle}}
+	return c.router.begin(func(w http.ResponseWriter, r *request) { c.router.runFound(w, r, routes) })
 }
 
 // Routes returns the calls of the REST API with all profiles and capabilities, each

@@ -25,22 +25,19 @@ func errRetired() error {
 	return problem(http.StatusServiceUnavailable, CodeUnavailable, "this cloud has been handed over to another process")
 }
 
-// HandOver stops the cloud and returns the content of its store, with which
-// another process can continue. From then on, no call has an effect, and calls
-// and /readyz return 503. A second call of HandOver returns the same content.
-func (c *Cloud) HandOver() ([]Change, error) {
-	c.retired.Store(true)
-	c.stop()
-	c.core.mu.Lock()
-	defer c.core.mu.Unlock()
-	if _, already := c.core.store.(retiredStore); !already {
-		c.core.store = retiredStore{c.core.store}
+func (l *lifetime) handOver() ([]Change, error) {
+	l.retired.Store(true)
+	l.stop()
+	l.core.mu.Lock()
+	defer l.core.mu.Unlock()
+	if _, already := l.core.store.(retiredStore); !already {
+		l.core.store = retiredStore{l.core.store}
 	}
-	c.core.st.due = nil
-	c.core.updateNextDue()
+	l.core.st.due = nil
+	l.core.updateNextDue()
 	content := []Change{}
 	for _, bucket := range handoverBuckets {
-		err := c.core.store.Load(bucket, func(key string, value []byte) error {
+		err := l.core.store.Load(bucket, func(key string, value []byte) error {
 			content = append(content, Change{Bucket: bucket, Key: key, Value: append([]byte(nil), value...)})
 			return nil
 		})
@@ -51,8 +48,8 @@ func (c *Cloud) HandOver() ([]Change, error) {
 	return content, nil
 }
 
-func (c *Cloud) handleHandOver(w http.ResponseWriter, _ *request) error {
-	content, err := c.HandOver()
+func (l *lifetime) handle(w http.ResponseWriter, _ *request) error {
+	content, err := l.handOver()
 	if err != nil {
 		return err
 	}
