@@ -10,14 +10,22 @@
 // Close the Cloud before the httptest.Server, which waits for calls that a fault
 // holds and for event streams: Close ends both.
 //
+// A Cloud consists of parts that share a core. Calls go down: from the handlers and the
+// stages of a call through resources such as servers and networks to the records of
+// servers and the state. Only the Cloud knows all parts.
+//
 //	options.go, clock.go
 //	                the options, and the source of time
-//	cloud.go        start and stop
-//	router.go       routes from paths to handlers
+//	cloud.go        the parts of a cloud, and its start
+//	lifetime.go     its end
+//	core.go         the state, the settings and the clock, which the parts share
+//	handlers.go     the handlers of a cloud and their routes
+//	router.go       the route of a call
 //	servers*.go, update.go, snapshots.go, revert.go, networks.go, hosts.go, sessions.go, events.go
 //	                one resource each
 //	names.go, idempotency.go, problem.go
 //	                names, idempotency keys and error bodies
+//	records.go      how changes of servers are stored
 //	operations.go   changes of servers that take time
 //	shutdown.go     guests that are asked to shut down
 //	suspend.go      servers that are suspended
@@ -35,8 +43,9 @@
 //	quirk*.go       the ways in which other clouds differ from the document
 //	ledger.go, calls.go, metrics.go
 //	                the records that tests and monitoring read
-//	control.go      changes made without the REST API
-//	admin.go        the same over HTTP, with a handler of its own
+//	control.go      the methods that tests call
+//	admin_servers.go, settings.go
+//	                changes made without the REST API, which the admin handler serves
 //	page.go, overview*.go
 //	                the page for people, whose files are in page/, and what it shows
 package mockcloud
