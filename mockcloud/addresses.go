@@ -21,7 +21,7 @@ const defaultRange = "10.0.0.0/8"
 
 // attach returns the interfaces of a new server, one if it asks for none. An address that it
 // does not ask for is in the range of the network, else in defaultRange, and no other server
-// of the network has it. The interface has none if there is no such address. The caller holds mu.
+// of the network has it. The interface has none if there is no such address. The caller holds core.mu.
 func (s *state) attach(server *Server, asked []Attachment) []Interface {
 	if len(asked) == 0 {
 		asked = []Attachment{{NetworkID: server.NetworkID}}
@@ -54,7 +54,7 @@ func (s *state) attach(server *Server, asked []Attachment) []Interface {
 	return interfaces
 }
 
-// choose returns a free address of a network, which it adds to own, or none. The caller holds mu.
+// choose returns a free address of a network, which it adds to own, or none. The caller holds core.mu.
 func (s *state) choose(network string, seed uint32, own map[netip.Addr]bool) []string {
 	in, gateway := defaultRange, ""
 	if n := s.networks[network]; n != nil {

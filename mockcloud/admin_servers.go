@@ -182,7 +182,7 @@ func (a *adminServers) handleModify(w http.ResponseWriter, r *request) error {
 }
 
 // seed adds n servers that belong to no client to a store that was never seeded. The
-// caller holds mu.
+// caller holds core.mu.
 func (a *adminServers) seed(n int) error {
 	seeded := false
 	err := a.core.store.Load(bucketMeta, func(key string, _ []byte) error {

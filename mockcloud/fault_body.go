@@ -71,7 +71,7 @@ func corruptedScalar(value any, how string) any {
 	}
 }
 
-// sender writes answers.
+// sender writes answers, and waits for the delays of calls.
 type sender struct {
 	core *core
 }

@@ -118,7 +118,7 @@ func canonicalHash(body []byte) (string, error) {
 }
 
 // replay returns the response of the first create with this key, if there was one.
-// The caller holds mu.
+// The caller holds core.mu.
 func (k *keys) replay(key *keyRecord) (keyedAnswer, bool, error) {
 	if key == nil {
 		return keyedAnswer{}, false, nil

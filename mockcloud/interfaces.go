@@ -71,7 +71,7 @@ func (b createServer) checkInterfaces() error {
 }
 
 // admitAttachments returns an error if a network does not exist, or if an address is none of
-// its network or has been taken. The caller holds mu.
+// its network or has been taken. The caller holds core.mu.
 func (s *state) admitAttachments(b createServer) error {
 	asked := map[lease]bool{}
 	for _, a := range b.attachments() {

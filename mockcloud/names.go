@@ -32,7 +32,7 @@ type names struct {
 }
 
 // admit returns an error if a new server may not have the name. The caller
-// holds mu for reading.
+// holds core.mu for reading.
 func (n *names) admit(name, folder string) error {
 	if n.core.prohibitedNames.match(name) {
 		return problem(http.StatusForbidden, CodeNameProhibited, "the name %q is prohibited", name)
@@ -44,7 +44,7 @@ func (n *names) admit(name, folder string) error {
 }
 
 // namesakes returns the servers of a name, oldest first, of the folder alone if names
-// are unique per folder. The caller holds mu.
+// are unique per folder. The caller holds core.mu.
 func (n *names) namesakes(name, folder string) []*record {
 	sets := []map[string]struct{}{n.core.st.byName[name]}
 	if n.core.quirks.Load().NormalizeNames {
@@ -71,7 +71,7 @@ func (n *names) namesakes(name, folder string) []*record {
 func (n *names) sameFolder(a, b string) bool { return a == b || !n.core.has(FolderNames) }
 
 // beingCreated reports whether an open operation creates a server of the name. The
-// caller holds mu.
+// caller holds core.mu.
 func (n *names) beingCreated(name, folder string) bool {
 	same := func(other string) bool { return other == name }
 	if n.core.quirks.Load().NormalizeNames {

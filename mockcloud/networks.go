@@ -114,7 +114,7 @@ func (ns *networks) create(body createNetwork, key *keyRecord, requestID string)
 }
 
 // admitName returns an error if a new network may not have the name. The
-// caller holds mu.
+// caller holds core.mu.
 func (ns *networks) admitName(name string) error {
 	if ns.core.prohibitedNames.match(name) {
 		return problem(http.StatusForbidden, CodeNameProhibited, "the name %q is prohibited", name)
@@ -141,7 +141,7 @@ func (ns *networks) handleList(w http.ResponseWriter, _ *request) error {
 }
 
 // remember records the present version of a network before it changes, for
-// reads that lag. The caller holds mu.
+// reads that lag. The caller holds core.mu.
 func (ns *networks) remember(id string) {
 	ns.core.st.pastNetworks.add(ns.core.now(), ns.core.quirks.Load().keep(), id, ns.core.st.networks[id])
 }
@@ -229,7 +229,7 @@ func (ns *networks) handleDelete(w http.ResponseWriter, r *request) error {
 }
 
 // remove deletes a network. It completes the ledger entry with the fields of
-// the network. The caller holds mu.
+// the network. The caller holds core.mu.
 func (ns *networks) remove(id string, how LedgerEntry) error {
 	n := ns.core.st.networks[id]
 	if n == nil {
@@ -298,7 +298,7 @@ func (ns *networks) handlePut(w http.ResponseWriter, r *request) error {
 }
 
 // keysOf returns the keys of a network as expiring, and appends their changes. It
-// reads all keys, because networks do not have their key. The caller holds mu.
+// reads all keys, because networks do not have their key. The caller holds core.mu.
 func (s *state) keysOf(id string, at time.Time, changes *[]Change) []*keyRecord {
 	var gone []*keyRecord
 	for _, key := range s.keys {

@@ -53,12 +53,12 @@ type operations struct {
 	core *core
 }
 
-// operates reports whether changes are answered with operations. The caller holds mu.
+// operates reports whether changes are answered with operations. The caller holds core.mu.
 func (op *operations) operates() bool {
 	return op.core.has(Operations) && op.core.behave.OperationTime > 0
 }
 
-// creating returns the open create or revert with a key, nil if there is none. The caller holds mu.
+// creating returns the open create or revert with a key, nil if there is none. The caller holds core.mu.
 func (s *state) creating(key string) *operation {
 	for _, o := range s.operations {
 		if !o.Done && o.Key != nil && o.Key.Key == key {
@@ -68,7 +68,7 @@ func (s *state) creating(key string) *operation {
 	return nil
 }
 
-// idle returns an error if an operation about a server is open. The caller holds mu.
+// idle returns an error if an operation about a server is open. The caller holds core.mu.
 func (s *state) idle(id string) error {
 	for _, o := range s.operations {
 		if !o.Done && o.ServerID == id {
@@ -78,7 +78,7 @@ func (s *state) idle(id string) error {
 	return nil
 }
 
-// start accepts a change. The caller holds mu.
+// start accepts a change. The caller holds core.mu.
 func (op *operations) start(o operation) (keyedAnswer, error) {
 	name := ""
 	if o.Create != nil {
@@ -99,7 +99,7 @@ func (op *operations) start(o operation) (keyedAnswer, error) {
 }
 
 // endOperation makes the change of an operation, or forgets one that ended long ago.
-// The caller holds mu.
+// The caller holds core.mu.
 func (t *transitions) endOperation(id string, at time.Time) error {
 	open := t.core.st.operations[id]
 	if open == nil {
@@ -125,7 +125,7 @@ func (t *transitions) endOperation(id string, at time.Time) error {
 	return t.core.store.Write(encoded(bucketOperations, id, &ended))
 }
 
-// perform makes the change of an operation. The caller holds mu.
+// perform makes the change of an operation. The caller holds core.mu.
 func (t *transitions) perform(o *operation) error {
 	if o.Create != nil {
 		id, err := t.performCreate(o)

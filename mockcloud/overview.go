@@ -88,7 +88,7 @@ func (ov *overviewStreams) overview(filter string) overview {
 }
 
 // serversMatching returns the summary of all servers, and the newest that match. The
-// caller holds mu.
+// caller holds core.mu.
 func (ov *overviewStreams) serversMatching(filter string, now time.Time) (summary, excerpt[Server]) {
 	all := summary{At: now, Profile: ov.core.profile, Servers: map[State]int{}}
 	matching := excerpt[Server]{Items: []Server{}}

@@ -31,7 +31,7 @@ func (a *AntiAffinity) check() error {
 }
 
 // allowed returns the hosts that the zone and the anti-affinity of a new server allow, empty
-// only without hosts. The caller holds mu.
+// only without hosts. The caller holds core.mu.
 func (h *hosts) allowed(b createServer) ([]Host, error) {
 	hosts := h.list
 	if zone := deref(b.Zone, ""); zone != "" {
@@ -54,7 +54,7 @@ func (h *hosts) allowed(b createServer) ([]Host, error) {
 	return hosts, nil
 }
 
-// pick returns the next of these hosts, round-robin; empty without hosts. The caller holds mu.
+// pick returns the next of these hosts, round-robin; empty without hosts. The caller holds core.mu.
 func (h *hosts) pick(hosts []Host) string {
 	if len(hosts) == 0 {
 		return ""
@@ -64,7 +64,7 @@ func (h *hosts) pick(hosts []Host) string {
 	return host
 }
 
-// hostsOf returns the hosts that have servers with an anti-affinity. The caller holds mu.
+// hostsOf returns the hosts that have servers with an anti-affinity. The caller holds core.mu.
 func (s *state) hostsOf(a AntiAffinity) map[string]bool {
 	hosts := map[string]bool{}
 	for _, r := range s.servers {
@@ -75,7 +75,7 @@ func (s *state) hostsOf(a AntiAffinity) map[string]bool {
 	return hosts
 }
 
-// zoneOf returns the zone of a host; empty if there is no such host. The caller holds mu.
+// zoneOf returns the zone of a host; empty if there is no such host. The caller holds core.mu.
 func (h *hosts) zoneOf(host string) string {
 	if at := hostNamed(h.list, host); at >= 0 {
 		return h.list[at].Zone

@@ -290,7 +290,7 @@ func (c *core) newID(used func(id string) bool) string {
 	}
 }
 
-// hasServer, hasNetwork and hasSnapshot report whether an ID is used. The caller holds mu.
+// hasServer, hasNetwork and hasSnapshot report whether an ID is used. The caller holds core.mu.
 func (s *state) hasServer(id string) bool { return s.servers[id] != nil }
 
 func (s *state) hasNetwork(id string) bool { return s.networks[id] != nil }

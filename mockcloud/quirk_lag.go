@@ -119,7 +119,7 @@ type listed struct {
 }
 
 // listing returns the servers as the next listing shows them. The caller holds
-// mu.
+// core.mu.
 func (rd *reads) listing(q listQuery, now time.Time) listed {
 	l := listed{servers: rd.core.st.servers, order: rd.core.st.order}
 	if versions := rd.core.st.pastServers.before(now, rd.nextLag()); len(versions) > 0 {

@@ -22,7 +22,7 @@ func (rs *records) lookup(id string) (*record, error) {
 }
 
 // changeable returns the server of this id, or why it cannot be changed now: it does not exist,
-// is being built or deleted, or has an operation in progress. The caller holds mu.
+// is being built or deleted, or has an operation in progress. The caller holds core.mu.
 func (rs *records) changeable(id string) (*record, error) {
 	r := rs.core.st.servers[id]
 	switch {
@@ -34,7 +34,7 @@ func (rs *records) changeable(id string) (*record, error) {
 	return r, rs.core.st.idle(id)
 }
 
-// insert stores a new server. The caller holds mu.
+// insert stores a new server. The caller holds core.mu.
 func (rs *records) insert(r *record, status int, key *keyRecord, how LedgerEntry) (keyedAnswer, error) {
 	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
 	entry, change := rs.core.entry(how)
@@ -59,7 +59,7 @@ func (rs *records) insert(r *record, status int, key *keyRecord, how LedgerEntry
 	return answer, nil
 }
 
-// replace stores a changed server and publishes an event. The caller holds mu.
+// replace stores a changed server and publishes an event. The caller holds core.mu.
 func (rs *records) replace(next *record, changes ...Change) error {
 	changes = append(changes, encoded(bucketServers, next.ID, next))
 	if err := rs.core.store.Write(changes...); err != nil {
@@ -74,7 +74,7 @@ func (rs *records) replace(next *record, changes ...Change) error {
 }
 
 // remove deletes a server at the given time. It completes the ledger entry with
-// the fields of the server. The caller holds mu.
+// the fields of the server. The caller holds core.mu.
 func (rs *records) remove(r *record, at time.Time, how LedgerEntry) error {
 	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
 	entry, change := rs.core.entry(how)
@@ -100,7 +100,7 @@ func (rs *records) remove(r *record, at time.Time, how LedgerEntry) error {
 }
 
 // remember records the present version of a server before it changes, for reads
-// that lag. The caller holds mu.
+// that lag. The caller holds core.mu.
 func (rs *records) remember(id string) {
 	rs.core.st.pastServers.add(rs.core.now(), rs.core.quirks.Load().keep(), id, rs.core.st.servers[id])
 }

@@ -68,7 +68,7 @@ func (sn *snapshots) revert(server, snapshot string, key *keyRecord, requestID s
 	return sn.revertNow(old, snapshot, key, requestID)
 }
 
-// revertNow makes a server what it was when a snapshot was taken. The caller holds mu.
+// revertNow makes a server what it was when a snapshot was taken. The caller holds core.mu.
 func (sn *snapshots) revertNow(r *record, snapshot string, key *keyRecord, requestID string) (keyedAnswer, error) {
 	was, ok := r.Frozen[snapshot]
 	if !ok {

@@ -111,7 +111,7 @@ func (s *servers) create(body createServer, key *keyRecord, requestID string) (k
 	return s.createNow(body, key, requestID)
 }
 
-// createNow creates a server that is admitted. The caller holds mu.
+// createNow creates a server that is admitted. The caller holds core.mu.
 func (s *servers) createNow(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
 	hosts, err := s.hosts.allowed(body)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *servers) delete(id, by, requestID string) (keyedAnswer, error) {
 }
 
 // deleteNow deletes a server or begins its deletion, and returns the status of the
-// response. The caller holds mu.
+// response. The caller holds core.mu.
 func (s *servers) deleteNow(r *record, by, requestID string) (int, error) {
 	takes := time.Duration(s.core.behave.DeleteTime)
 	if by == ByAdmin || takes == 0 || !s.core.has(Async) {

@@ -178,7 +178,7 @@ func checkLabels(labels map[string]string) error {
 }
 
 // admit returns an error if a valid create is not allowed now. The caller holds
-// mu.
+// core.mu.
 func (s *servers) admit(b createServer) error {
 	if err := s.names.admit(b.Name, deref(b.Folder, "")); err != nil {
 		return err

@@ -25,7 +25,7 @@ func (p patchServer) checkPowerState() error {
 	return nil
 }
 
-// askToShutDown asks the guest of r, and reports whether that changed r. The caller holds mu.
+// askToShutDown asks the guest of r, and reports whether that changed r. The caller holds core.mu.
 func (s *servers) askToShutDown(r *record) bool {
 	takes := time.Duration(s.core.behave.ShutdownTime)
 	switch {

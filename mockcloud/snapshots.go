@@ -131,7 +131,7 @@ func (sn *snapshots) handleDelete(w http.ResponseWriter, r *request) error {
 }
 
 // replace stores the snapshots of a server, and records the change of one of
-// them. The caller holds mu.
+// them. The caller holds core.mu.
 func (sn *snapshots) replace(old *record, all []Snapshot, changed Snapshot, how LedgerEntry, changes ...Change) error {
 	how.ServerID, how.SnapshotID, how.Name = old.ID, changed.ID, changed.Name
 	entry, change := sn.core.entry(how)

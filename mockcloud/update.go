@@ -37,7 +37,7 @@ func (s *servers) update(id string, body patchServer, requestID string) (keyedAn
 	return keyedAnswer{status: http.StatusOK, body: s.views.represent(updated, s.core.now())}, nil
 }
 
-// updateNow changes a server and returns it. The caller holds mu.
+// updateNow changes a server and returns it. The caller holds core.mu.
 func (s *servers) updateNow(r *record, body patchServer, requestID string) (*record, error) {
 	next := r.clone()
 	fields := body.applyTo(next)
