@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,9 +13,12 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// Bootstrap creates the Cloud "default" at an endpoint if there is none. All namespaces
-// may use it, which it says, so that the policy of the component allowed-namespaces
-// accepts it. It is a runnable of the manager.
+// bootstrapInterval is the time between two attempts to create the Cloud.
+const bootstrapInterval = 2 * time.Second
+
+// Bootstrap creates the Cloud "default" at an endpoint if there is none. The Cloud allows
+// all namespaces explicitly, so that the policy of the component allowed-namespaces and the
+// webhook of the bundle accept it. Bootstrap is a runnable of the manager.
 type Bootstrap struct {
 	Client   client.Client
 	Endpoint string
@@ -23,8 +27,30 @@ type Bootstrap struct {
 // NeedLeaderElection returns true, so that standbys do not write.
 func (b Bootstrap) NeedLeaderElection() bool { return true }
 
-// Start creates the Cloud and returns.
+// Start creates the Cloud and returns. It waits while the API server reports an internal
+// error, as it does while it cannot call the webhook of the bundle: this manager serves
+// it, and its pod may not be ready yet.
 func (b Bootstrap) Start(ctx context.Context) error {
+	again := time.NewTicker(bootstrapInterval)
+	defer again.Stop()
+	for {
+		err := b.create(ctx)
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsInternalError(err) {
+			return fmt.Errorf("create Cloud %q at the endpoint of --default-cloud-endpoint: %w", pcapi.DefaultCloudName, err)
+		}
+		log.FromContext(ctx).Info("the default Cloud is not created yet", "endpoint", b.Endpoint, "reason", err.Error())
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (b Bootstrap) create(ctx context.Context) error {
 	c := pcapi.Cloud{
 		ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName},
 		Spec:       pcapi.CloudSpec{Type: pcapi.CloudTypeREST, Endpoint: b.Endpoint, AllowedNamespaces: &metav1.LabelSelector{}},
@@ -33,9 +59,8 @@ func (b Bootstrap) Start(ctx context.Context) error {
 	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("create Cloud %q at the endpoint of --default-cloud-endpoint: %w", c.Name, err)
+	if err == nil {
+		log.FromContext(ctx).Info("created the default Cloud", "cloud", c.Name, "endpoint", b.Endpoint)
 	}
-	log.FromContext(ctx).Info("created the default Cloud", "cloud", c.Name, "endpoint", b.Endpoint)
-	return nil
+	return err
 }

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -44,4 +47,40 @@ type uncreatable struct{ client.Client }
 
 func (uncreatable) Create(context.Context, client.Object, ...client.CreateOption) error {
 	return errAPIAway
+}
+
+func TestBootstrapWaitsUntilTheWebhookCanBeCalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, home(), nil)
+		c := &reviewedLater{Client: w.client, failures: 3}
+		begin := time.Now()
+		if err := (Bootstrap{Client: c, Endpoint: "http://first.test"}).Start(t.Context()); err != nil {
+			t.Fatalf("Start: %v", err)
+		}
+		equal(t, "waited", 3*bootstrapInterval, time.Since(begin))
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: pcapi.DefaultCloudName}, &pcapi.Cloud{}); err != nil {
+			t.Errorf("Get: %v", err)
+		}
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := (Bootstrap{Client: &reviewedLater{Client: w.client, failures: 1000}, Endpoint: "http://first.test"}).Start(ctx); err != nil {
+			t.Errorf("Start = %v, want no error of a manager that stops", err)
+		}
+		equal(t, "it waits until the manager stops", context.DeadlineExceeded, ctx.Err())
+	})
+}
+
+// reviewedLater fails creates as an API server that cannot call a webhook.
+type reviewedLater struct {
+	client.Client
+	failures int
+}
+
+func (r *reviewedLater) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	if r.failures > 0 {
+		r.failures--
+		return apierrors.NewInternalError(errors.New("failed calling webhook"))
+	}
+	return r.Client.Create(ctx, object, opts...)
 }
