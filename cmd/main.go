@@ -1,4 +1,4 @@
-// Command manager runs the controllers and the webhook of the private cloud
+// Command manager runs the controllers and the webhooks of the private cloud
 // operator. With drain as its first argument, it instead removes all that the operator
 // manages.
 package main
@@ -70,9 +70,9 @@ func parseFlags() flags {
 	f := flags{zap: zap.Options{TimeEncoder: zapcore.RFC3339TimeEncoder}}
 	flag.StringVar(&f.metricsAddr, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 disables it")
 	flag.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS to authenticated and authorized clients")
-	flag.StringVar(&f.webhookCertPath, "webhook-cert-path", "", "folder with tls.crt and tls.key of the name check webhook; empty disables the webhook")
-	flag.StringVar(&f.webhookClientCA, "webhook-client-ca", "", "file with the CA of the client certificate of the API server: the webhook then accepts no other client; empty accepts all")
-	flag.StringVar(&f.webhookAddr, "webhook-bind-address", ":9443", "address of the name check webhook")
+	flag.StringVar(&f.webhookCertPath, "webhook-cert-path", "", "folder with tls.crt and tls.key of the webhooks; empty disables them")
+	flag.StringVar(&f.webhookClientCA, "webhook-client-ca", "", "file with the CA of the client certificate of the API server: the webhooks then accept no other client; empty accepts all")
+	flag.StringVar(&f.webhookAddr, "webhook-bind-address", ":9443", "address of the webhooks")
 	flag.StringVar(&f.probeAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
 	flag.StringVar(&f.pprofAddr, "pprof-bind-address", "0", "address of the profiling endpoint, such as 127.0.0.1:6060; 0 disables it")
 	flag.StringVar(&f.diagnosticsAddr, "diagnostics-bind-address", diagnostics.Off, "loopback address of the diagnostics endpoint, such as 127.0.0.1:8082, which the kubectl plugin reads through a forwarded port; 0 disables it")
@@ -195,8 +195,8 @@ func run(ctx context.Context, f flags, tracer trace.Tracer) error {
 		defer lock.Close()
 		options.LeaderElectionResourceLockInterface, leading = lock, lock.Leading
 	}
-	nameCheck := f.webhookCertPath != ""
-	if nameCheck {
+	webhooks := f.webhookCertPath != ""
+	if webhooks {
 		if options.WebhookServer, err = webhookServer(f); err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func run(ctx context.Context, f flags, tracer trace.Tracer) error {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	if err := setup.Controllers(ctx, mgr, setup.Options{
-		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version, NameCheck: nameCheck,
+		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version, Webhooks: webhooks,
 		ProbeNetworks: networks, Scope: scope, Leading: leading, Alone: leading, Tracer: tracer, Diagnostics: f.diagnosticsAddr,
 	}); err != nil {
 		return err

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
 
 // authority is a certificate authority.
@@ -78,7 +80,7 @@ func write(t *testing.T, folder, name, kind string, der []byte) string {
 	return path
 }
 
-// serveWebhook serves /review with the flags until the test ends, and returns its address.
+// serveWebhook serves /review, /read and the path of Clouds with the flags until the test ends, and returns its address.
 func serveWebhook(t *testing.T, ca *authority, clientCA string) string {
 	t.Helper()
 	folder, serving := t.TempDir(), ca.certify(t, x509.ExtKeyUsageServerAuth, time.Now().Add(time.Hour))
@@ -101,11 +103,13 @@ func serveWebhook(t *testing.T, ca *authority, clientCA string) string {
 		t.Fatal(err)
 	}
 	server.Register("/review", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "reviewed") }))
-	server.Register("/read", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.Copy(io.Discard, r.Body); err != nil {
-			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
-		}
-	}))
+	for _, path := range []string{"/read", webhookv1alpha1.CloudPath} {
+		server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+			}
+		}))
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.Start(ctx) }()
@@ -174,8 +178,18 @@ func TestWebhookServerBoundsReviews(t *testing.T) {
 	roots.AddCert(ca.certificate)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
 	defer client.CloseIdleConnections()
-	for size, want := range map[int64]int{reviewBounds.size: http.StatusOK, reviewBounds.size + 1: http.StatusRequestEntityTooLarge} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+"/read", strings.NewReader(strings.Repeat("x", int(size))))
+	const storedByEtcd = 3 << 19 // 1.5 MiB
+	for _, tc := range []struct {
+		path string
+		size int64
+		want int
+	}{
+		{"/read", reviewBounds.size, http.StatusOK},
+		{"/read", reviewBounds.size + 1, http.StatusRequestEntityTooLarge},
+		{webhookv1alpha1.CloudPath, 2*storedByEtcd + 64<<10, http.StatusOK},
+		{webhookv1alpha1.CloudPath, cloudReviewBounds.size + 1, http.StatusRequestEntityTooLarge},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+tc.path, strings.NewReader(strings.Repeat("x", int(tc.size))))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,8 +200,8 @@ func TestWebhookServerBoundsReviews(t *testing.T) {
 		if err := response.Body.Close(); err != nil {
 			t.Error(err)
 		}
-		if response.StatusCode != want {
-			t.Errorf("%d bytes: status %d, want %d", size, response.StatusCode, want)
+		if response.StatusCode != tc.want {
+			t.Errorf("%d bytes for %s: status %d, want %d", tc.size, tc.path, response.StatusCode, tc.want)
 		}
 	}
 }

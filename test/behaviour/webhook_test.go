@@ -25,7 +25,7 @@ import (
 // name check webhook. In all others only the controller checks names.
 var webhookLabels = map[string]string{"name-check": "operator"}
 
-// operatorWebhook is the name check webhook that the operator serves.
+// operatorWebhook are the webhooks that the operator serves.
 var operatorWebhook *testkit.Webhook
 
 // registerWebhook registers a webhook for namespaces with these labels, and
@@ -272,7 +272,7 @@ func startStandby(t *T, name string) (standby *testkit.Manager, labels map[strin
 	webhook, err := env.NewWebhook()
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { t.Expect(webhook.Close()).To(Succeed()) })
-	standby, err = testkit.StartManager(operatorConfig, setup.Options{Namespace: operatorNamespace, CallTimeout: callTimeout, NameCheck: true},
+	standby, err = testkit.StartManager(operatorConfig, setup.Options{Namespace: operatorNamespace, CallTimeout: callTimeout, Webhooks: true},
 		webhook.Serve, func(options *ctrl.Options) {
 			options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, lease.Name, lease.Namespace
 			options.LeaderElectionConfig = env.Config

@@ -1,9 +1,11 @@
-// Package v1alpha1 implements the name check webhook: it checks a VM's name with
-// the cloud before the API server stores the VM.
+// Package v1alpha1 implements two webhooks. The name check webhook checks a VM's
+// name with the cloud before the API server stores the VM. The allowedNamespaces
+// webhook refuses Clouds that do not say which namespaces may use them.
 //
-//	vm_webhook.go  which requests are checked, and how they are answered
-//	reviews.go     how many checks may be under way
-//	metrics.go     the number of checks by outcome
+//	vm_webhook.go     which VMs are checked, and how their reviews are answered
+//	reviews.go        how many checks may be under way
+//	metrics.go        the number of checks by outcome
+//	cloud_webhook.go  which Clouds are refused
 package v1alpha1
 
 import (
