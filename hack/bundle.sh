@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # hack/bundle.sh DIR: generates the OLM bundle of VERSION in DIR, and DIR.Dockerfile, and validates it; a warning is an
 # error. The same inputs give the same bytes. Images are referred to by tag and digest if IMAGE_DIGESTS has their digests.
-# make bundle sets the variables. WEBHOOK=none omits the name check webhook, and NETWORK_POLICY=none the NetworkPolicies,
-# for an OLM that rejects bundles with them.
+# make bundle sets the variables. WEBHOOK=none omits the webhooks, and NETWORK_POLICY=none the NetworkPolicies, for an
+# OLM that rejects bundles with them.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

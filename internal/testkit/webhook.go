@@ -12,8 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
+// CloudWebhook is the name of the registration by which the bundle has Clouds reviewed.
+const CloudWebhook = "private-cloud-operator-allowed-namespaces"
+
 // Webhook is the address and the certificate with which a manager serves the
-// name check webhook, and the registration of that webhook at the API server.
+// webhooks, and their registration at the API server.
 type Webhook struct {
 	// Host, Port and CertDir are what the manager has to serve with.
 	Host    string
@@ -31,19 +34,25 @@ func (e *Env) NewWebhook() (*Webhook, error) {
 		return nil, err
 	}
 	hooks := envtest.WebhookInstallOptions{
-		LocalServingHost: "127.0.0.1", Paths: []string{filepath.Join(root, "config", "webhook", "manifests.yaml")},
+		LocalServingHost: "127.0.0.1", Paths: []string{
+			filepath.Join(root, "config", "webhook", "manifests.yaml"),
+			filepath.Join(root, "config", "manifests", "cloud_webhook.yaml"),
+		},
 	}
 	if err := hooks.PrepWithoutInstalling(); err != nil {
-		return nil, fmt.Errorf("preparing the webhooks of %s: %w", hooks.Paths[0], err)
+		return nil, fmt.Errorf("preparing the webhooks of %v: %w", hooks.Paths, err)
 	}
 	return &Webhook{Host: hooks.LocalServingHost, Port: hooks.LocalServingPort, CertDir: hooks.LocalServingCertDir, hooks: hooks, server: e}, nil
 }
 
-// Register makes the API server call the webhook for objects in namespaces with
+// Register makes the API server call the name check webhook for VMs in namespaces with
 // these labels, or in all namespaces if there are none. The name identifies the
 // registration and must differ from those of other registrations.
 func (w *Webhook) Register(ctx context.Context, name string, labels map[string]string) error {
 	for _, configuration := range w.hooks.ValidatingWebhooks {
+		if configuration.Name == CloudWebhook {
+			continue
+		}
 		configuration := configuration.DeepCopy()
 		configuration.ObjectMeta = metav1.ObjectMeta{Name: name}
 		for i := range configuration.Webhooks {
@@ -51,6 +60,19 @@ func (w *Webhook) Register(ctx context.Context, name string, labels map[string]s
 		}
 		if err := w.server.Client.Create(ctx, configuration); err != nil {
 			return fmt.Errorf("creating the ValidatingWebhookConfiguration %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// RegisterClouds makes the API server call the webhook of CloudWebhook for all Clouds,
+// until Unregister is called with that name.
+func (w *Webhook) RegisterClouds(ctx context.Context) error {
+	for _, configuration := range w.hooks.ValidatingWebhooks {
+		if configuration.Name == CloudWebhook {
+			if err := w.server.Client.Create(ctx, configuration.DeepCopy()); err != nil {
+				return fmt.Errorf("creating the ValidatingWebhookConfiguration %s: %w", CloudWebhook, err)
+			}
 		}
 	}
 	return nil

@@ -15,44 +15,76 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
+// allowedNamespacesRule is what requires allowedNamespaces: the admission policy, or the
+// webhook of the bundle. Both have the same rule, and the same message.
+type allowedNamespacesRule struct {
+	install, remove func(context.Context) error
+	// refusal is how kubectl reports a refusal.
+	refusal string
+}
+
 func TestAllowedNamespacesPolicy(t *testing.T) {
-	setUp := newT(t)
 	root, err := testkit.ModuleRoot()
-	setUp.Expect(err).NotTo(HaveOccurred())
+	if err != nil {
+		t.Fatal(err)
+	}
 	policy := filepath.Join(root, "config", "components", "allowed-namespaces", "policy.yaml")
-	f := newFixture(setUp, mockcloud.Options{}) // it has no allowedNamespaces, and was there before the policy
-	kubectl(setUp, "", "apply", "-f", policy)
-	t.Cleanup(func() {
-		_, err := env.Kubectl(context.WithoutCancel(t.Context()), "", "delete", "--ignore-not-found", "-f", policy)
-		setUp.Expect(err).NotTo(HaveOccurred())
-	})
-	const required = "spec.allowedNamespaces is required: without it, all namespaces could use the Cloud"
+	kubectlWith := func(args ...string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := env.Kubectl(ctx, "", append(args, "-f", policy)...)
+			return err
+		}
+	}
+	allowedNamespacesRule{
+		install: kubectlWith("apply"),
+		remove:  kubectlWith("delete", "--ignore-not-found"),
+		refusal: "is invalid: : ValidatingAdmissionPolicy 'private-cloud-operator-allowed-namespaces'",
+	}.test(t)
+}
+
+func TestAllowedNamespacesWebhook(t *testing.T) {
+	allowedNamespacesRule{
+		install: operatorWebhook.RegisterClouds,
+		remove: func(ctx context.Context) error {
+			return client.IgnoreNotFound(operatorWebhook.Unregister(ctx, testkit.CloudWebhook))
+		},
+		refusal: `admission webhook "allowednamespaces.samplecontroller.k8s.io" denied the request: spec.allowedNamespaces is required`,
+	}.test(t)
+}
+
+func (rule allowedNamespacesRule) test(tt *testing.T) {
+	t := newT(tt)
+	f := newFixture(t, mockcloud.Options{}) // it has no allowedNamespaces, and was there before the rule
+	t.Expect(rule.install(t.Context())).To(Succeed())
+	tt.Cleanup(func() { t.Expect(rule.remove(context.WithoutCancel(t.Context()))).To(Succeed()) })
+	const required = "spec.allowedNamespaces is required: without it, all namespaces could use the Cloud. " +
+		"Select namespaces by their labels, or set it to {} for all namespaces"
 	create := func(selector *metav1.LabelSelector) func() error {
 		return func() error {
 			c := testkit.Cloud("another", f.URL, func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = selector })
 			return env.Client.Create(t.Context(), c, client.DryRunAll)
 		}
 	}
-	setUp.Eventually(create(nil)).Should(MatchError(ContainSubstring(required)), "the policy is in effect")
-	setUp.Expect(create(&metav1.LabelSelector{})()).To(Succeed(), "{} says that all namespaces are meant")
+	t.Eventually(create(nil)).Should(MatchError(ContainSubstring(required)), "the rule is in effect")
+	t.Expect(create(&metav1.LabelSelector{})()).To(Succeed(), "{} says that all namespaces are meant")
 	team := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "platform"}}
-	setUp.Expect(create(team)()).To(Succeed())
+	t.Expect(create(team)()).To(Succeed())
 	bootstrap := cloud.Bootstrap{Client: client.NewDryRunClient(env.Client), Endpoint: f.URL}
-	setUp.Expect(bootstrap.Start(t.Context())).To(Succeed(), "the Cloud of --default-cloud-endpoint is accepted")
+	t.Expect(bootstrap.Start(t.Context())).To(Succeed(), "the Cloud of --default-cloud-endpoint is accepted")
 
 	// The Cloud from before stays usable: its spec and status are written, and it is used by all.
-	edit(setUp, f.object, func(c *pcapi.Cloud) { c.Spec.UtilizationStep = 7 })
-	setUp.Eventually(func() int64 { return get(setUp, f.object).Status.ObservedGeneration }).Should(Equal(get(setUp, f.object).Generation))
+	edit(t, f.object, func(c *pcapi.Cloud) { c.Spec.UtilizationStep = 7 })
+	t.Eventually(func() int64 { return get(t, f.object).Status.ObservedGeneration }).Should(Equal(get(t, f.object).Generation))
 	f.readyVM("web")
 
-	edit(setUp, f.object, func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = &metav1.LabelSelector{} })
-	_, err = tryEdit(setUp, f.object, func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = nil })
-	setUp.Expect(err).To(MatchError(ContainSubstring(required)), "the field cannot be removed again")
+	edit(t, f.object, func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = &metav1.LabelSelector{} })
+	_, err := tryEdit(t, f.object, func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = nil })
+	t.Expect(err).To(MatchError(ContainSubstring(required)), "the field cannot be removed again")
 	output, err := env.Kubectl(t.Context(), "", "patch", "cloud", f.object.Name, "--type=merge", "-p", `{"spec":{"allowedNamespaces":null}}`)
-	setUp.Expect(err).To(HaveOccurred())
-	setUp.Expect(output + err.Error()).To(ContainSubstring(`The clouds "` + f.object.Name + `" is invalid: : ValidatingAdmissionPolicy 'private-cloud-operator-allowed-namespaces'`))
-	setUp.Expect(get(setUp, f.object).Spec.AllowedNamespaces).NotTo(BeNil())
+	t.Expect(err).To(HaveOccurred())
+	t.Expect(output + err.Error()).To(ContainSubstring(rule.refusal))
+	t.Expect(get(t, f.object).Spec.AllowedNamespaces).NotTo(BeNil())
 
-	kubectl(setUp, "", "delete", "-f", policy)
-	setUp.Eventually(create(nil)).Should(Succeed(), "the policy is not in effect for the tests after this one")
+	t.Expect(rule.remove(t.Context())).To(Succeed())
+	t.Eventually(create(nil)).Should(Succeed(), "the rule is not in effect for the tests after this one")
 }

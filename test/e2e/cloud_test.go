@@ -80,6 +80,22 @@ spec: {endpoint: "http://mock-cloud.%[1]s.svc:8080", pollInterval: 5s, allowedNa
 	kubectl(ctx, "wait", "--for=condition=Ready", "cloud/"+separateCloud, "--timeout=60s")
 }
 
+// expectRefusedCloud checks that the webhook of the bundle refuses a Cloud without allowedNamespaces.
+func expectRefusedCloud(ctx context.Context) {
+	GinkgoHelper()
+	const refusal = `admission webhook "allowednamespaces.samplecontroller.k8s.io" denied the request: spec.allowedNamespaces is required`
+	cloud := func(allowed string) string {
+		return fmt.Sprintf(`{apiVersion: samplecontroller.k8s.io/v1alpha1, kind: Cloud, metadata: {name: open}, spec: {endpoint: "http://open.test"%s}}`, allowed)
+	}
+	// OLM renews the certificate after an upgrade, and the pod with the new one starts later.
+	Eventually(func() string {
+		output, _ := tryKubectl(ctx, cloud(""), "create", "--dry-run=server", "-f", "-")
+		return output
+	}).Should(ContainSubstring(refusal), func() string { return "the webhook for Clouds:\n" + admission(ctx) })
+	output, err := tryKubectl(ctx, cloud(", allowedNamespaces: {}"), "create", "--dry-run=server", "-f", "-")
+	Expect(err).NotTo(HaveOccurred(), output)
+}
+
 // adminPort is the mock's port of the admin API, which it serves on loopback only.
 const adminPort = "8081"
 

@@ -104,6 +104,10 @@ var _ = Describe("operator-sdk run bundle", Ordered, func() {
 		expectRefusedName(ctx)
 	})
 
+	It("refuses a Cloud without allowedNamespaces by the webhook", func(ctx SpecContext) {
+		expectRefusedCloud(ctx)
+	})
+
 	It("passes the six standard tests of scorecard and the project's own", func(ctx SpecContext) {
 		kubectl(ctx, "apply", "-k", "config/scorecard/rbac")
 		output := operatorSDK(ctx, append([]string{
@@ -147,6 +151,7 @@ var _ = Describe("operator-sdk run bundle", Ordered, func() {
 		vms.expectExactlyOne(ctx)
 		vms.remove(ctx)
 		expectRefusedName(ctx)
+		expectRefusedCloud(ctx)
 		kubectl(ctx, "wait", "-n", samples, "--for=condition=Ready", "--timeout=120s", "vm/sample", "vm/database", "vm/web", "vm/standby")
 		Expect(serversOfSamples(ctx)).To(Equal(servers), "the bundled mock cloud was upgraded, too, and kept its servers")
 	})

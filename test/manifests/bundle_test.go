@@ -14,12 +14,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/operator-framework/api/pkg/manifests"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/api/pkg/validation"
 	validator "github.com/operator-framework/api/pkg/validation/interfaces"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -263,37 +261,6 @@ func scorecardImage(t *testing.T) string {
 		t.Fatal("the scorecard has no suite of this project")
 	}
 	return string(found[1])
-}
-
-func TestBundleAndKustomizeHaveTheSameWebhook(t *testing.T) {
-	csv := readBundle(t).CSV
-	if len(csv.Spec.WebhookDefinitions) != 1 {
-		t.Fatalf("%d webhooks, want 1: run make bundle", len(csv.Spec.WebhookDefinitions))
-	}
-	definition := csv.Spec.WebhookDefinitions[0]
-	var configuration admissionregistrationv1.ValidatingWebhookConfiguration
-	decode(t, find(build(t, "webhook"), "ValidatingWebhookConfiguration", "private-cloud-operator-validating-webhook-configuration"), &configuration)
-	want, got := configuration.Webhooks[0], definition.GetValidatingWebhook("any", nil, nil)
-	// A CSV cannot have match conditions: the webhook answers what they leave out without a call to the cloud.
-	ignored := cmpopts.IgnoreFields(admissionregistrationv1.ValidatingWebhook{}, "ClientConfig", "MatchConditions")
-	if diff := cmp.Diff(want, got, ignored); diff != "" {
-		t.Errorf("the webhook (-config/webhook +bundle):\n%s", diff)
-	}
-	if len(want.MatchConditions) == 0 {
-		t.Error("config/webhook has no matchConditions: the API server calls the webhook for each write of the operator")
-	}
-	if diff := cmp.Diff(want.ClientConfig.Service.Path, got.ClientConfig.Service.Path); diff != "" {
-		t.Errorf("its path (-config/webhook +bundle):\n%s", diff)
-	}
-	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
-		container := deployment.Spec.Template.Spec.Containers[0]
-		// OLM mounts the certificate that it makes there.
-		flagged := slices.Contains(container.Args, "--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs")
-		serves := slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == definition.TargetPort.IntVal })
-		if named := deployment.Name == definition.DeploymentName; flagged != named || serves != named {
-			t.Errorf("%s: is the webhook's %t, has the flag %t, has the port %t", deployment.Name, named, flagged, serves)
-		}
-	}
 }
 
 func TestIconIsThatOfConfigManifests(t *testing.T) {
