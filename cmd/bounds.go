@@ -9,8 +9,8 @@ import (
 	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
 
-// bounds limit what callers of a webhook cost, who need not be the API server. A
-// request that exceeds them fails. The API server then stores a VM, and refuses a Cloud.
+// bounds limit what callers of the name check webhook cost, who need not be the API
+// server. A request that exceeds them fails, and the API server ignores the webhook then.
 type bounds struct {
 	// requests are under way at most, and have at most size bytes.
 	requests int
@@ -23,19 +23,18 @@ type bounds struct {
 // warning. VMs that have larger reviews, by their annotations, are not checked.
 var reviewBounds = bounds{requests: 64, size: 256 << 10, timeout: 5 * time.Second}
 
-// cloudReviewBounds let each Cloud in that etcd can store, of up to 1.5 MiB, which an
-// update has twice: a Cloud whose review is too large could not be changed.
-var cloudReviewBounds = bounds{requests: 8, size: 4 << 20, timeout: 5 * time.Second}
-
-// boundedServer bounds the requests of its webhooks, each apart from the others.
-type boundedServer struct{ webhook.Server }
+// boundedServer bounds the requests of its webhooks, but not those of the webhook for
+// Clouds, which has bounds of its own.
+type boundedServer struct {
+	webhook.Server
+	bounds bounds
+}
 
 func (s boundedServer) Register(path string, hook http.Handler) {
-	limits := reviewBounds
-	if path == webhookv1alpha1.CloudPath {
-		limits = cloudReviewBounds
+	if path != webhookv1alpha1.CloudPath {
+		hook = s.bounds.apply(hook)
 	}
-	s.Server.Register(path, limits.apply(hook))
+	s.Server.Register(path, hook)
 }
 
 // apply returns a handler that calls next within the bounds.

@@ -41,7 +41,7 @@ func webhookServer(f flags) (webhook.Server, error) {
 			c.ClientCAs, c.ClientAuth = clients, tls.RequireAndVerifyClientCert
 		})
 	}
-	return boundedServer{webhook.NewServer(options)}, nil
+	return boundedServer{Server: webhook.NewServer(options), bounds: reviewBounds}, nil
 }
 
 // clientCA returns the certificates of a PEM file.

@@ -168,9 +168,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		if err := webhookv1alpha1.SetupVMWebhookWithManager(mgr, clients); err != nil {
 			return fmt.Errorf("set up the name check: %w", err)
 		}
-		if err := webhookv1alpha1.SetupCloudWebhookWithManager(mgr); err != nil {
-			return fmt.Errorf("set up the allowedNamespaces webhook: %w", err)
-		}
+		webhookv1alpha1.SetupCloudWebhookWithManager(mgr)
 	}
 	// The Cloud "default" has no labels: another manager makes it if the scope lacks it.
 	if endpoint := strings.TrimSpace(opts.DefaultEndpoint); endpoint != "" && opts.Scope.Selects(nil) {

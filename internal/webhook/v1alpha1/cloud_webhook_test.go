@@ -1,23 +1,55 @@
 package v1alpha1
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
+// review returns the AdmissionReview that an API server sends for a change from old to c. A nil
+// Cloud is absent, as in a create.
+func review(t *testing.T, operation admissionv1.Operation, old, c *pcapi.Cloud) []byte {
+	t.Helper()
+	request := admissionv1.AdmissionRequest{UID: "705ab4f5", Operation: operation}
+	for _, side := range []struct {
+		object *pcapi.Cloud
+		raw    *runtime.RawExtension
+	}{{old, &request.OldObject}, {c, &request.Object}} {
+		if side.object != nil {
+			side.raw.Raw = encode(t, side.object)
+		}
+	}
+	return encode(t, admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &request,
+	})
+}
+
+func encode(t *testing.T, value any) []byte {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 func TestCloudsMustSayWhichNamespacesMayUseThem(t *testing.T) {
 	for name, tc := range map[string]struct {
-		// old is nil for a create.
-		old, c  *pcapi.Cloud
-		refused bool
+		operation admissionv1.Operation
+		old, c    *pcapi.Cloud
+		refused   bool
 	}{
 		"create without: refused":                     {c: aCloud("c"), refused: true},
 		"create for all namespaces: allowed":          {c: aCloud("c", allows())},
@@ -31,28 +63,68 @@ func TestCloudsMustSayWhichNamespacesMayUseThem(t *testing.T) {
 		"finalizer of one that had none: allowed":     {old: aCloud("c", claimed), c: aCloud("c")},
 		"finalizer of one that keeps it: allowed":     {old: aCloud("c", claimed, allows()), c: aCloud("c", allows())},
 		"a selector that cannot be read: not refused": {c: aCloud("c", func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = unreadable() })},
+		"a deletion: allowed":                         {operation: admissionv1.Delete, old: aCloud("c", allows())},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var warnings []string
-			var err error
-			if tc.old == nil {
-				warnings, err = cloudValidator{}.ValidateCreate(t.Context(), tc.c)
-			} else {
-				warnings, err = cloudValidator{}.ValidateUpdate(t.Context(), tc.old, tc.c)
+			operation := tc.operation
+			if operation == "" && tc.old == nil {
+				operation = admissionv1.Create
+			} else if operation == "" {
+				operation = admissionv1.Update
 			}
-			expect(t, "warnings", []string(nil), warnings)
-			if !tc.refused {
-				expect(t, "error", nil, err)
-				return
+			want := &admissionv1.AdmissionReview{
+				TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+				Response: &admissionv1.AdmissionResponse{UID: "705ab4f5", Allowed: !tc.refused},
 			}
-			expect(t, "message", allowedNamespacesRequired, text(err))
-			if !apierrors.IsInvalid(err) {
-				t.Errorf("%v is not an Invalid error, which the policy returns", err)
+			if tc.refused {
+				// As the policy: an Invalid error.
+				want.Response.Result = &metav1.Status{Status: "Failure", Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: allowedNamespacesRequired}
 			}
+			got, ok := judgeCloud(review(t, operation, tc.old, tc.c))
+			expect(t, "it is a review", true, ok)
+			expect(t, "answer", want, got)
 		})
 	}
-	if warnings, err := (cloudValidator{}).ValidateDelete(t.Context(), aCloud("c")); warnings != nil || err != nil {
-		t.Errorf("a deletion: %v, %v; want it allowed", warnings, err)
+}
+
+// TestCloudIsJudgedByOneField has Clouds that the type Cloud cannot hold, which the API server
+// refuses after its webhooks, or stores if its CRD is newer.
+func TestCloudIsJudgedByOneField(t *testing.T) {
+	const create = `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE","object":%s}}`
+	for object, allowed := range map[string]bool{
+		`{"spec":{"allowedNamespaces":{},"pollInterval":7,"limits":[]},"status":"none"}`:  true,
+		`{"metadata":7,"spec":{"allowedNamespaces":[true]}}`:                              true,
+		`{"spec":{"allowedNamespaces":null}}`:                                             false,
+		`{"spec":{"allowednamespaces":{},"AllowedNamespaces":{}},"allowedNamespaces":{}}`: false,
+		`{"Spec":{"allowedNamespaces":{}}}`:                                               false,
+		`{"spec":null}`:                                                                   false,
+		`null`:                                                                            false,
+	} {
+		got, ok := judgeCloud(fmt.Appendf(nil, create, object))
+		if !ok || got.Response.Allowed != allowed {
+			t.Errorf("%s: answer %v, want allowed: %t", object, got, allowed)
+		}
+	}
+}
+
+func TestWhatIsNoReviewOfACloudIsNotAnswered(t *testing.T) {
+	for name, body := range map[string]string{
+		"empty":                  ``,
+		"YAML":                   "apiVersion: admission.k8s.io/v1\nrequest: {uid: '1', operation: CREATE}",
+		"cut off":                `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE","object":{"spec":{"allowedNamespaces":{}}`,
+		"two":                    `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1"}}{}`,
+		"another version":        `{"apiVersion":"admission.k8s.io/v1beta1","request":{"uid":"1","operation":"CREATE"}}`,
+		"no version":             `{"request":{"uid":"1","operation":"CREATE"}}`,
+		"no request":             `{"apiVersion":"admission.k8s.io/v1"}`,
+		"no operation":           `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","object":{}}}`,
+		"no UID":                 `{"apiVersion":"admission.k8s.io/v1","request":{"operation":"CREATE"}}`,
+		"a UID that is long":     `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"` + strings.Repeat("1", 200) + `","operation":"CREATE"}}`,
+		"a UID that is none":     `{"apiVersion":"admission.k8s.io/v1","request":{"uid":1,"operation":"CREATE"}}`,
+		"an object that is none": `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE","object":[]}}`,
+	} {
+		if answer, ok := judgeCloud([]byte(body)); ok {
+			t.Errorf("%s: answered with %v", name, answer.Response)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@
 //	reviews.go        how many checks may be under way
 //	metrics.go        the number of checks by outcome
 //	cloud_webhook.go  which Clouds are refused
+//	cloud_handler.go  the bounds of reviews of Clouds
 package v1alpha1
 
 import (
