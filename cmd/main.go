@@ -53,6 +53,7 @@ type flags struct {
 	webhookAddr     string
 	webhookCertPath string
 	webhookClientCA string
+	cloudWebhook    bool
 	probeAddr       string
 	pprofAddr       string
 	diagnosticsAddr string
@@ -72,6 +73,7 @@ func parseFlags() flags {
 	flag.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS to authenticated and authorized clients")
 	flag.StringVar(&f.webhookCertPath, "webhook-cert-path", "", "folder with tls.crt and tls.key of the webhooks; empty disables them")
 	flag.StringVar(&f.webhookClientCA, "webhook-client-ca", "", "file with the CA of the client certificate of the API server: the webhooks then accept no other client; empty accepts all")
+	flag.BoolVar(&f.cloudWebhook, "cloud-webhook", false, "serve the webhook for Clouds beside the name check webhook, for the bundle of OLM, which registers it")
 	flag.StringVar(&f.webhookAddr, "webhook-bind-address", ":9443", "address of the webhooks")
 	flag.StringVar(&f.probeAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
 	flag.StringVar(&f.pprofAddr, "pprof-bind-address", "0", "address of the profiling endpoint, such as 127.0.0.1:6060; 0 disables it")
@@ -195,8 +197,8 @@ func run(ctx context.Context, f flags, tracer trace.Tracer) error {
 		defer lock.Close()
 		options.LeaderElectionResourceLockInterface, leading = lock, lock.Leading
 	}
-	webhooks := f.webhookCertPath != ""
-	if webhooks {
+	nameCheck := f.webhookCertPath != ""
+	if nameCheck {
 		if options.WebhookServer, err = webhookServer(f); err != nil {
 			return err
 		}
@@ -206,7 +208,7 @@ func run(ctx context.Context, f flags, tracer trace.Tracer) error {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	if err := setup.Controllers(ctx, mgr, setup.Options{
-		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version, Webhooks: webhooks,
+		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version, NameCheck: nameCheck, CloudWebhook: nameCheck && f.cloudWebhook,
 		ProbeNetworks: networks, Scope: scope, Leading: leading, Alone: leading, Tracer: tracer, Diagnostics: f.diagnosticsAddr,
 	}); err != nil {
 		return err

@@ -24,7 +24,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 unserved='' unchecked=''
 if [ "${WEBHOOK:-}" = none ]; then
-  unserved='/--webhook-cert-path=/d'
+  unserved='/- --(webhook-cert-path=|cloud-webhook)/d'
   unchecked='    - {op: remove, path: /spec/webhookdefinitions}'
 fi
 cd "$root"

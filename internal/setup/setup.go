@@ -57,9 +57,9 @@ type Options struct {
 	Workers int
 	// Version is the operator's. Clouds get it in the User-Agent header.
 	Version string
-	// Webhooks has the manager's webhook server check the names of VMs and the
-	// allowedNamespaces of Clouds before they are stored, whether it leads or not.
-	Webhooks bool
+	// NameCheck makes the manager's webhook server check the names of VMs before they are
+	// stored, and CloudWebhook the allowedNamespaces of Clouds, whether it leads or not.
+	NameCheck, CloudWebhook bool
 	// CallTimeout bounds one call to a cloud with all its tries, rest.DefaultTimeout if zero.
 	CallTimeout time.Duration
 	// Scope is the part of all Clouds that the manager reconciles, with the objects
@@ -164,10 +164,12 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if err := objectmetrics.SetupWithManager(mgr, opts.Scope); err != nil {
 		return err
 	}
-	if opts.Webhooks {
+	if opts.NameCheck {
 		if err := webhookv1alpha1.SetupVMWebhookWithManager(mgr, clients); err != nil {
 			return fmt.Errorf("set up the name check: %w", err)
 		}
+	}
+	if opts.CloudWebhook {
 		webhookv1alpha1.SetupCloudWebhookWithManager(mgr)
 	}
 	// The Cloud "default" has no labels: another manager makes it if the scope lacks it.

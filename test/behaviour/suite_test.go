@@ -93,7 +93,7 @@ func start() error {
 		return err
 	}
 	operator, err = testkit.StartManager(operatorConfig, setup.Options{
-		Namespace: operatorNamespace, DefaultEndpoint: defaultCloud.URL, CallTimeout: callTimeout, Webhooks: true,
+		Namespace: operatorNamespace, DefaultEndpoint: defaultCloud.URL, CallTimeout: callTimeout, NameCheck: true, CloudWebhook: true,
 		Alone: func() bool { return true }, ProbeNetworks: probeNetworks, ProbeDial: guestPorts.dial,
 	}, operatorWebhook.Serve)
 	if err != nil {

@@ -272,7 +272,7 @@ func startStandby(t *T, name string) (standby *testkit.Manager, labels map[strin
 	webhook, err := env.NewWebhook()
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { t.Expect(webhook.Close()).To(Succeed()) })
-	standby, err = testkit.StartManager(operatorConfig, setup.Options{Namespace: operatorNamespace, CallTimeout: callTimeout, Webhooks: true},
+	standby, err = testkit.StartManager(operatorConfig, setup.Options{Namespace: operatorNamespace, CallTimeout: callTimeout, NameCheck: true, CloudWebhook: true},
 		webhook.Serve, func(options *ctrl.Options) {
 			options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, lease.Name, lease.Namespace
 			options.LeaderElectionConfig = env.Config

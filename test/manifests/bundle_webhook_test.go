@@ -70,8 +70,8 @@ func checkDefinition(t *testing.T, want admissionregistrationv1.ValidatingWebhoo
 	}
 }
 
-// TestBundleAloneHasTheWebhookForClouds compares what the webhook must have with the policy that other
-// installations have, and looks for it there: they have no certificate for it.
+// TestBundleAloneHasTheWebhookForClouds compares the webhook with the policy that other installations
+// have, and checks that they do not have the webhook: they have no certificate for it.
 func TestBundleAloneHasTheWebhookForClouds(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "config", "manifests", "cloud_webhook.yaml"))
 	if err != nil {
@@ -87,6 +87,12 @@ func TestBundleAloneHasTheWebhookForClouds(t *testing.T) {
 	checkDefinition(t, configuration.Webhooks[0], definition)
 	if named := webhookDefinition(t, csv, "vmname.samplecontroller.k8s.io").DeploymentName; definition.DeploymentName != named {
 		t.Errorf("%s serves it, want %s", definition.DeploymentName, named)
+	}
+	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		served := slices.Contains(deployment.Spec.Template.Spec.Containers[0].Args, "--cloud-webhook")
+		if named := deployment.Name == definition.DeploymentName; served != named {
+			t.Errorf("%s: is the webhook's %t, has the flag %t", deployment.Name, named, served)
+		}
 	}
 
 	var policy admissionregistrationv1.ValidatingAdmissionPolicy
@@ -108,8 +114,9 @@ func TestBundleAloneHasTheWebhookForClouds(t *testing.T) {
 	elsewhere["the component name-check"] = buildWith(t, "overlays/production", "name-check")
 	for where, objects := range elsewhere {
 		for _, object := range objects {
-			if text, err := object.MarshalJSON(); err != nil || strings.Contains(string(text), *definition.WebhookPath) {
-				t.Errorf("%s: %s %s refers to the webhook for Clouds, or is no JSON: %v", where, object.GetKind(), object.GetName(), err)
+			text, err := object.MarshalJSON()
+			if err != nil || strings.Contains(string(text), *definition.WebhookPath) || strings.Contains(string(text), "--cloud-webhook") {
+				t.Errorf("%s: %s %s refers to the webhook for Clouds, or serves it, or is no JSON: %v", where, object.GetKind(), object.GetName(), err)
 			}
 		}
 	}
