@@ -72,7 +72,7 @@ func parseFlags() flags {
 	flag.StringVar(&f.metricsAddr, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 disables it")
 	flag.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS to authenticated and authorized clients")
 	flag.StringVar(&f.webhookCertPath, "webhook-cert-path", "", "folder with tls.crt and tls.key of the webhooks; empty disables them")
-	flag.StringVar(&f.webhookClientCA, "webhook-client-ca", "", "file with the CA of the client certificate of the API server: the webhooks then accept no other client; empty accepts all")
+	flag.StringVar(&f.webhookClientCA, "webhook-client-ca", os.Getenv("WEBHOOK_CLIENT_CA"), "file with the CA of the client certificate of the API server: the webhooks then accept no other client; empty accepts all; defaults to $WEBHOOK_CLIENT_CA")
 	flag.BoolVar(&f.cloudWebhook, "cloud-webhook", false, "serve the webhook for Clouds beside the name check webhook, for the bundle of OLM, which registers it")
 	flag.StringVar(&f.webhookAddr, "webhook-bind-address", ":9443", "address of the webhooks")
 	flag.StringVar(&f.probeAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
