@@ -16,6 +16,9 @@ import (
 // bootstrapInterval is the time between two attempts to create the Cloud.
 const bootstrapInterval = 2 * time.Second
 
+// bootstrapPatience is for how long failures are not errors: a pod is ready by then.
+const bootstrapPatience = time.Minute
+
 // Bootstrap creates the Cloud "default" at an endpoint if there is none. The Cloud allows
 // all namespaces explicitly, so that the policy of the component allowed-namespaces and the
 // webhook of the bundle accept it. Bootstrap is a runnable of the manager.
@@ -33,6 +36,7 @@ func (b Bootstrap) NeedLeaderElection() bool { return true }
 func (b Bootstrap) Start(ctx context.Context) error {
 	again := time.NewTicker(bootstrapInterval)
 	defer again.Stop()
+	begun := time.Now()
 	for {
 		err := b.create(ctx)
 		if err == nil {
@@ -41,7 +45,12 @@ func (b Bootstrap) Start(ctx context.Context) error {
 		if !apierrors.IsInternalError(err) {
 			return fmt.Errorf("create Cloud %q at the endpoint of --default-cloud-endpoint: %w", pcapi.DefaultCloudName, err)
 		}
-		log.FromContext(ctx).Info("the default Cloud is not created yet", "endpoint", b.Endpoint, "reason", err.Error())
+		const message = "the default Cloud is not created yet"
+		if logger := log.FromContext(ctx).WithValues("endpoint", b.Endpoint); time.Since(begun) < bootstrapPatience {
+			logger.Info(message, "reason", err.Error())
+		} else {
+			logger.Error(err, message)
+		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
@@ -50,10 +59,15 @@ func (b Bootstrap) Start(ctx context.Context) error {
 	}
 }
 
+// create looks for the Cloud first: the API server would call the webhook also for a create
+// that fails because the Cloud exists.
 func (b Bootstrap) create(ctx context.Context) error {
 	c := pcapi.Cloud{
 		ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName},
 		Spec:       pcapi.CloudSpec{Type: pcapi.CloudTypeREST, Endpoint: b.Endpoint, AllowedNamespaces: &metav1.LabelSelector{}},
+	}
+	if err := b.Client.Get(ctx, client.ObjectKeyFromObject(&c), &pcapi.Cloud{}); !apierrors.IsNotFound(err) {
+		return err
 	}
 	err := b.Client.Create(ctx, &c)
 	if apierrors.IsAlreadyExists(err) {

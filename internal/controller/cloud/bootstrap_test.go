@@ -8,9 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
@@ -37,7 +39,10 @@ func TestBootstrapCreatesTheDefaultCloudOnce(t *testing.T) {
 		}
 		equal(t, "endpoint: what is there is not changed", "http://first.test", get(w).Spec.Endpoint)
 	}
-	b := Bootstrap{Client: uncreatable{w.client}, Endpoint: "http://first.test"}
+	if err := (Bootstrap{Client: uncreatable{w.client}, Endpoint: "http://first.test"}).Start(t.Context()); err != nil {
+		t.Errorf("Start = %v, want no create where the Cloud exists", err)
+	}
+	b := Bootstrap{Client: uncreatable{newWorld(t, home(), nil).client}, Endpoint: "http://first.test"}
 	if err := b.Start(t.Context()); !errors.Is(err, errAPIAway) || !strings.Contains(err.Error(), "--default-cloud-endpoint") {
 		t.Errorf("Start = %v, want the flag in it", err)
 	}
@@ -62,12 +67,25 @@ func TestBootstrapWaitsUntilTheWebhookCanBeCalled(t *testing.T) {
 			t.Errorf("Get: %v", err)
 		}
 
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var infos, errs int
+		logger := funcr.New(func(_, line string) {
+			switch {
+			case !strings.Contains(line, "the default Cloud is not created yet"):
+			case strings.HasPrefix(line, `"level"=0`):
+				infos++
+			default:
+				errs++
+			}
+		}, funcr.Options{})
+		ctx, cancel := context.WithTimeout(log.IntoContext(t.Context(), logger), bootstrapPatience+9*bootstrapInterval/2)
 		defer cancel()
-		if err := (Bootstrap{Client: &reviewedLater{Client: w.client, failures: 1000}, Endpoint: "http://first.test"}).Start(ctx); err != nil {
+		never := &reviewedLater{Client: newWorld(t, home(), nil).client, failures: 1000}
+		if err := (Bootstrap{Client: never, Endpoint: "http://first.test"}).Start(ctx); err != nil {
 			t.Errorf("Start = %v, want no error of a manager that stops", err)
 		}
 		equal(t, "it waits until the manager stops", context.DeadlineExceeded, ctx.Err())
+		equal(t, "attempts within a minute", 30, infos)
+		equal(t, "attempts after it, which are errors", 5, errs)
 	})
 }
 
