@@ -9,7 +9,7 @@
 //	manager.go    the operator
 //	process.go    the operator as a process of its own, which can be killed
 //	process_*.go  what ends the process together with the test, by platform
-//	webhook.go    the name check webhook: certificate and registration
+//	webhook.go    the webhooks: certificate and registration
 //	claims.go     the admission policy that creates VMs with their claim
 //	cloud.go      mock clouds
 //	objects.go    objects for tests

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// CloudWebhook is the name of the registration by which the bundle has Clouds reviewed.
-const CloudWebhook = "private-cloud-operator-allowed-namespaces"
+// cloudWebhook is the name of the registration of the webhook for Clouds in config/manifests.
+const cloudWebhook = "private-cloud-operator-allowed-namespaces"
 
 // Webhook is the address and the certificate with which a manager serves the
 // webhooks, and their registration at the API server.
@@ -50,7 +50,7 @@ func (e *Env) NewWebhook() (*Webhook, error) {
 // registration and must differ from those of other registrations.
 func (w *Webhook) Register(ctx context.Context, name string, labels map[string]string) error {
 	for _, configuration := range w.hooks.ValidatingWebhooks {
-		if configuration.Name == CloudWebhook {
+		if configuration.Name == cloudWebhook {
 			continue
 		}
 		configuration := configuration.DeepCopy()
@@ -65,14 +65,20 @@ func (w *Webhook) Register(ctx context.Context, name string, labels map[string]s
 	return nil
 }
 
-// RegisterClouds makes the API server call the webhook of CloudWebhook for all Clouds,
-// until Unregister is called with that name.
-func (w *Webhook) RegisterClouds(ctx context.Context) error {
+// RegisterClouds makes the API server call the webhook for Clouds with these labels, or for
+// all Clouds if there are none. The name is as for Register.
+func (w *Webhook) RegisterClouds(ctx context.Context, name string, labels map[string]string) error {
 	for _, configuration := range w.hooks.ValidatingWebhooks {
-		if configuration.Name == CloudWebhook {
-			if err := w.server.Client.Create(ctx, configuration.DeepCopy()); err != nil {
-				return fmt.Errorf("creating the ValidatingWebhookConfiguration %s: %w", CloudWebhook, err)
-			}
+		if configuration.Name != cloudWebhook {
+			continue
+		}
+		configuration := configuration.DeepCopy()
+		configuration.ObjectMeta = metav1.ObjectMeta{Name: name}
+		for i := range configuration.Webhooks {
+			configuration.Webhooks[i].ObjectSelector = &metav1.LabelSelector{MatchLabels: labels}
+		}
+		if err := w.server.Client.Create(ctx, configuration); err != nil {
+			return fmt.Errorf("creating the ValidatingWebhookConfiguration %s: %w", name, err)
 		}
 	}
 	return nil

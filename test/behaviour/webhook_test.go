@@ -264,15 +264,39 @@ func TestAPIServerAsksTheWebhookAboutNewNamesOnly(tt *testing.T) {
 // namespaces with the labels. stop stops it; the end of the test does, too.
 func startStandby(t *T, name string) (standby *testkit.Manager, labels map[string]string, stop func() error) {
 	t.Helper()
+	webhook := newWebhook(t)
+	standby, stop = serveWebhook(t, webhook, heldLease(t, name))
+	labels = map[string]string{"name-check": name}
+	t.Expect(registerWebhook(t.Context(), webhook, name, labels)).To(Succeed())
+	t.cleanup(func(ctx context.Context) { t.Expect(webhook.Unregister(ctx, name)).To(Succeed()) })
+	return standby, labels, stop
+}
+
+// heldLease returns a lease that another replica holds.
+func heldLease(t *T, name string) *coordinationv1.Lease {
+	t.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}}
 	lease.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: new("another replica"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro()),
 	}
 	t.Expect(env.Client.Create(t.Context(), lease)).To(Succeed())
+	return lease
+}
+
+func newWebhook(t *T) *testkit.Webhook {
+	t.Helper()
 	webhook, err := env.NewWebhook()
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { t.Expect(webhook.Close()).To(Succeed()) })
-	standby, err = testkit.StartManager(operatorConfig, setup.Options{Namespace: operatorNamespace, CallTimeout: callTimeout, NameCheck: true, CloudWebhook: true},
+	return webhook
+}
+
+// serveWebhook starts a replica that serves the webhooks, and does not lead while
+// another holds the lease. stop stops it; the end of the test does, too.
+func serveWebhook(t *T, webhook *testkit.Webhook, lease *coordinationv1.Lease) (standby *testkit.Manager, stop func() error) {
+	t.Helper()
+	standby, err := testkit.StartManager(operatorConfig,
+		setup.Options{Namespace: operatorNamespace, CallTimeout: callTimeout, NameCheck: true, CloudWebhook: true},
 		webhook.Serve, func(options *ctrl.Options) {
 			options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, lease.Name, lease.Namespace
 			options.LeaderElectionConfig = env.Config
@@ -280,10 +304,7 @@ func startStandby(t *T, name string) (standby *testkit.Manager, labels map[strin
 	t.Expect(err).NotTo(HaveOccurred())
 	stop = sync.OnceValue(standby.Stop)
 	t.Cleanup(func() { t.Expect(stop()).To(Succeed()) })
-	labels = map[string]string{"name-check": name}
-	t.Expect(registerWebhook(t.Context(), webhook, name, labels)).To(Succeed())
-	t.cleanup(func(ctx context.Context) { t.Expect(webhook.Unregister(ctx, name)).To(Succeed()) })
-	return standby, labels, stop
+	return standby, stop
 }
 
 // checkedByStandby returns a Cloud with sessions, on which the standby that serves
