@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// admission describes what decides whether the API server calls the name check
-// webhook: the registrations with their CAs, the certificates, the pods that
-// serve, and the calls that failed.
+// admission describes what decides whether the API server calls the webhooks: the
+// registrations with their CAs, the certificates, the pods that serve, and the
+// calls that failed.
 func admission(ctx context.Context) string {
 	var text strings.Builder
 	describeRegistrations(ctx, &text)
@@ -32,11 +32,13 @@ func admission(ctx context.Context) string {
 	}
 	metrics, _ := tryKubectl(ctx, "", "get", "--raw", "/metrics")
 	log, _ := os.ReadFile(os.Getenv("E2E_APISERVER_LOG"))
-	for title, lines := range map[string][]string{
-		"metrics of the API server":         matching(metrics, "apiserver_admission_webhook_", "vmname"),
-		"log of the API server, last calls": matching(string(log), "webhook", "vmname"),
-	} {
-		fmt.Fprintf(&text, "--- %s\n%s\n", title, strings.Join(lines[max(0, len(lines)-20):], "\n"))
+	for _, webhook := range []string{"vmname", "allowednamespaces"} {
+		for title, lines := range map[string][]string{
+			"metrics of the API server":         matching(metrics, "apiserver_admission_webhook_", webhook),
+			"log of the API server, last calls": matching(string(log), "webhook", webhook),
+		} {
+			fmt.Fprintf(&text, "--- %s, %s\n%s\n", title, webhook, strings.Join(lines[max(0, len(lines)-20):], "\n"))
+		}
 	}
 	return text.String()
 }
