@@ -41,7 +41,7 @@ func webhookServer(f flags) (webhook.Server, error) {
 			c.ClientCAs, c.ClientAuth = clients, tls.RequireAndVerifyClientCert
 		})
 	}
-	return boundedServer{Server: webhook.NewServer(options), bounds: reviewBounds}, nil
+	return webhook.NewServer(options), nil
 }
 
 // clientCA returns the certificates of a PEM file.

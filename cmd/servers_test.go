@@ -15,11 +15,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
-
-	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
 
 // authority is a certificate authority.
@@ -80,7 +77,7 @@ func write(t *testing.T, folder, name, kind string, der []byte) string {
 	return path
 }
 
-// serveWebhook serves /review, /read and the path of Clouds with the flags until the test ends, and returns its address.
+// serveWebhook serves /review with the flags until the test ends, and returns its address.
 func serveWebhook(t *testing.T, ca *authority, clientCA string) string {
 	t.Helper()
 	folder, serving := t.TempDir(), ca.certify(t, x509.ExtKeyUsageServerAuth, time.Now().Add(time.Hour))
@@ -103,13 +100,6 @@ func serveWebhook(t *testing.T, ca *authority, clientCA string) string {
 		t.Fatal(err)
 	}
 	server.Register("/review", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "reviewed") }))
-	for _, path := range []string{"/read", webhookv1alpha1.CloudPath} {
-		server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if _, err := io.Copy(io.Discard, r.Body); err != nil {
-				http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
-			}
-		}))
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.Start(ctx) }()
@@ -168,40 +158,6 @@ func TestWebhookServesTheClientOfTheAPIServerOnly(t *testing.T) {
 				t.Errorf("served: %t (%v), want %t", served, err, tc.served)
 			}
 		})
-	}
-}
-
-func TestWebhookServerBoundsReviews(t *testing.T) {
-	ca := newAuthority(t)
-	address := serveWebhook(t, ca, "")
-	roots := x509.NewCertPool()
-	roots.AddCert(ca.certificate)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
-	defer client.CloseIdleConnections()
-	const storedByEtcd = 3 << 19 // 1.5 MiB
-	for _, tc := range []struct {
-		path string
-		size int64
-		want int
-	}{
-		{"/read", reviewBounds.size, http.StatusOK},
-		{"/read", reviewBounds.size + 1, http.StatusRequestEntityTooLarge},
-		{webhookv1alpha1.CloudPath, 2*storedByEtcd + 64<<10, http.StatusOK},
-	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+tc.path, strings.NewReader(strings.Repeat("x", int(tc.size))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := response.Body.Close(); err != nil {
-			t.Error(err)
-		}
-		if response.StatusCode != tc.want {
-			t.Errorf("%d bytes for %s: status %d, want %d", tc.size, tc.path, response.StatusCode, tc.want)
-		}
 	}
 }
 

@@ -165,9 +165,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		return err
 	}
 	if opts.NameCheck {
-		if err := webhookv1alpha1.SetupVMWebhookWithManager(mgr, clients); err != nil {
-			return fmt.Errorf("set up the name check: %w", err)
-		}
+		webhookv1alpha1.SetupVMWebhookWithManager(mgr, clients)
 	}
 	if opts.CloudWebhook {
 		webhookv1alpha1.SetupCloudWebhookWithManager(mgr)

@@ -18,15 +18,15 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// review returns the AdmissionReview that an API server sends for a change from old to c. A nil
-// Cloud is absent, as in a create.
-func review(t *testing.T, operation admissionv1.Operation, old, c *pcapi.Cloud) []byte {
+// review returns the AdmissionReview that an API server sends for a change from old to an
+// object. A nil one is absent, as in a create.
+func review[T any](t *testing.T, operation admissionv1.Operation, old, object *T) []byte {
 	t.Helper()
 	request := admissionv1.AdmissionRequest{UID: "705ab4f5", Operation: operation}
 	for _, side := range []struct {
-		object *pcapi.Cloud
+		object *T
 		raw    *runtime.RawExtension
-	}{{old, &request.OldObject}, {c, &request.Object}} {
+	}{{old, &request.OldObject}, {object, &request.Object}} {
 		if side.object != nil {
 			side.raw.Raw = encode(t, side.object)
 		}
@@ -80,15 +80,15 @@ func TestCloudsMustSayWhichNamespacesMayUseThem(t *testing.T) {
 				// As the policy: an Invalid error.
 				want.Response.Result = &metav1.Status{Status: "Failure", Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: allowedNamespacesRequired}
 			}
-			got, ok := judgeCloud(review(t, operation, tc.old, tc.c))
+			got, ok := judgeCloud(t.Context(), review(t, operation, tc.old, tc.c))
 			expect(t, "it is a review", true, ok)
 			expect(t, "answer", want, got)
 		})
 	}
 }
 
-// TestCloudIsJudgedByOneField has Clouds that the type Cloud cannot hold, which the API server
-// refuses after its webhooks, or stores if its CRD is newer.
+// TestCloudIsJudgedByOneField has Clouds that do not match the type Cloud, as those of a newer CRD
+// may not.
 func TestCloudIsJudgedByOneField(t *testing.T) {
 	const create = `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE","object":%s}}`
 	for object, allowed := range map[string]bool{
@@ -100,7 +100,7 @@ func TestCloudIsJudgedByOneField(t *testing.T) {
 		`{"spec":null}`:                                                                   false,
 		`null`:                                                                            false,
 	} {
-		got, ok := judgeCloud(fmt.Appendf(nil, create, object))
+		got, ok := judgeCloud(t.Context(), fmt.Appendf(nil, create, object))
 		if !ok || got.Response.Allowed != allowed {
 			t.Errorf("%s: answer %v, want allowed: %t", object, got, allowed)
 		}
@@ -122,7 +122,7 @@ func TestWhatIsNoReviewOfACloudIsNotAnswered(t *testing.T) {
 		"a UID that is none":     `{"apiVersion":"admission.k8s.io/v1","request":{"uid":1,"operation":"CREATE"}}`,
 		"an object that is none": `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE","object":[]}}`,
 	} {
-		if answer, ok := judgeCloud([]byte(body)); ok {
+		if answer, ok := judgeCloud(t.Context(), []byte(body)); ok {
 			t.Errorf("%s: answered with %v", name, answer.Response)
 		}
 	}

@@ -3,10 +3,12 @@
 // webhook refuses Clouds that do not say which namespaces may use them.
 //
 //	vm_webhook.go     which VMs are checked, and how their reviews are answered
+//	vm_fields.go      the fields of a VM that decide
 //	reviews.go        how many checks may be under way
 //	metrics.go        the number of checks by outcome
 //	cloud_webhook.go  which Clouds are refused
-//	cloud_handler.go  the bounds of reviews of Clouds
+//	handler.go        the bounds of reviews
+//	decode.go         decodes parts of a review
 package v1alpha1
 
 import (
@@ -16,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +26,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -42,16 +44,24 @@ const (
 	namespaceInterval = 50 * time.Millisecond
 )
 
-// The matchConditions repeat what ValidateCreate and ValidateUpdate leave out, so
+// The matchConditions repeat what validateCreate and validateUpdate leave out, so
 // that the API server does not call the webhook for it: above all the writes of
 // the operator itself. OLM has no matchConditions.
 // +kubebuilder:webhook:path=/validate-samplecontroller-k8s-io-v1alpha1-vm,mutating=false,failurePolicy=ignore,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=3,groups=samplecontroller.k8s.io,resources=vms,verbs=create;update,versions=v1alpha1,name=vmname.samplecontroller.k8s.io,admissionReviewVersions=v1,patch=`{"matchConditions":[{"name":"new-name","expression":"request.operation == 'CREATE' || object.spec.vmname != oldObject.spec.vmname"},{"name":"no-import","expression":"!has(object.spec.import)"},{"name":"no-member","expression":"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, o.kind == 'VmGroup' && o.apiVersion == 'samplecontroller.k8s.io/v1alpha1' && has(o.controller) && o.controller)"},{"name":"no-server","expression":"!has(object.status) || !has(object.status.vmId) || object.status.vmId == ''"},{"name":"not-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
 
+// vmPath is the path of the name check webhook.
+const vmPath = "/validate-samplecontroller-k8s-io-v1alpha1-vm"
+
 // SetupVMWebhookWithManager registers the name check webhook with the Manager.
-func SetupVMWebhookWithManager(mgr ctrl.Manager, clients *clouds.Clients) error {
-	return ctrl.NewWebhookManagedBy(mgr, &pcapi.VM{}).
-		WithValidator(&validator{reader: mgr.GetCache(), getShared: clients.GetShared, count: sharedCount}).
-		Complete()
+func SetupVMWebhookWithManager(mgr ctrl.Manager, clients *clouds.Clients) {
+	v := &validator{reader: mgr.GetCache(), getShared: clients.GetShared, count: sharedCount}
+	mgr.GetWebhookServer().Register(vmPath, newVMHandler(reviewTimeout, v))
+}
+
+// newVMHandler lets more reviews in than there may be checks: those are refused with a
+// warning. VMs that have larger reviews, by their annotations, are not checked.
+func newVMHandler(timeout time.Duration, v *validator) *handler {
+	return newHandler(limits{requests: mostReviews, largest: smallReview, timeout: timeout}, v.judge)
 }
 
 // validator checks names. It allows a VM whose name it cannot check, with a
@@ -66,27 +76,48 @@ type validator struct {
 	reviews reviews
 }
 
-var _ admission.Validator[*pcapi.VM] = (*validator)(nil)
+// judge answers a review of a VM. Deletions are allowed: the webhook is not registered for
+// them.
+func (v *validator) judge(ctx context.Context, body []byte) (*admissionv1.AdmissionReview, bool) {
+	r, ok := decodeReview(body)
+	if !ok {
+		return nil, false
+	}
+	vm, err := decodeVM(r.object)
+	old, oldErr := decodeVM(r.old)
+	if err != nil || oldErr != nil {
+		return nil, false
+	}
+	ctx = log.IntoContext(ctx, log.Log.WithName("admission").WithValues("namespace", vm.Namespace, "name", vm.Name))
+	var warnings []string
+	switch r.operation {
+	case admissionv1.Create:
+		warnings, err = v.validateCreate(ctx, vm)
+	case admissionv1.Update:
+		warnings, err = v.validateUpdate(ctx, old, vm)
+	case admissionv1.Delete, admissionv1.Connect:
+	}
+	response := admissionv1.AdmissionResponse{Allowed: err == nil, Warnings: warnings}
+	if invalid, ok := errors.AsType[*apierrors.StatusError](err); ok {
+		response.Result = &invalid.ErrStatus
+	}
+	return r.answer(response), true
+}
 
-// ValidateCreate checks the name of a VM that the operator is going to create.
-func (v *validator) ValidateCreate(ctx context.Context, vm *pcapi.VM) (admission.Warnings, error) {
+// validateCreate checks the name of a VM that the operator is going to create.
+func (v *validator) validateCreate(ctx context.Context, vm *pcapi.VM) ([]string, error) {
 	if vm.Spec.Import != nil || ownedByGroup(vm) {
 		return nil, nil
 	}
 	return v.check(ctx, vm)
 }
 
-// ValidateUpdate checks a name that changes before the VM exists in the cloud.
-func (v *validator) ValidateUpdate(ctx context.Context, old, vm *pcapi.VM) (admission.Warnings, error) {
+// validateUpdate checks a name that changes before the VM exists in the cloud.
+func (v *validator) validateUpdate(ctx context.Context, old, vm *pcapi.VM) ([]string, error) {
 	if vm.Spec.VMName == old.Spec.VMName || vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
 	return v.check(ctx, vm)
-}
-
-// ValidateDelete allows every deletion. The webhook is not registered for deletions.
-func (v *validator) ValidateDelete(context.Context, *pcapi.VM) (admission.Warnings, error) {
-	return nil, nil
 }
 
 // ownedByGroup reports whether a VmGroup created the VM. The status of the
@@ -96,7 +127,7 @@ func ownedByGroup(vm *pcapi.VM) bool {
 	return owner != nil && owner.Kind == "VmGroup" && owner.APIVersion == pcapi.GroupVersion.String()
 }
 
-func (v *validator) check(ctx context.Context, vm *pcapi.VM) (admission.Warnings, error) {
+func (v *validator) check(ctx context.Context, vm *pcapi.VM) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	name, err := "", errBusy
@@ -114,11 +145,11 @@ func (v *validator) check(ctx context.Context, vm *pcapi.VM) (admission.Warnings
 			fmt.Sprintf("rejected by Cloud %q: %s; choose another name", name, rejection(err)))
 		return nil, apierrors.NewInvalid(pcapi.GroupVersion.WithKind("VM").GroupKind(), vm.Name, field.ErrorList{invalid})
 	case taken:
-		return admission.Warnings{fmt.Sprintf("vmname %[1]q is not available in Cloud %[2]q: the name %[1]q is taken; the VM is created once the name is free",
+		return []string{fmt.Sprintf("vmname %[1]q is not available in Cloud %[2]q: the name %[1]q is taken; the VM is created once the name is free",
 			vm.Spec.VMName, name)}, nil
 	default:
 		log.FromContext(ctx).V(1).Info("name was not checked", "cloud", name, "vmname", vm.Spec.VMName, "reason", reasonFor(err))
-		return admission.Warnings{fmt.Sprintf("vmname %q was not checked: %s; the operator checks it before it creates the VM",
+		return []string{fmt.Sprintf("vmname %q was not checked: %s; the operator checks it before it creates the VM",
 			vm.Spec.VMName, uncheckedReason(name, err))}, nil
 	}
 }

@@ -24,7 +24,7 @@ func TestCheckEndsAfterItsTimeout(t *testing.T) {
 		h := newHarness(t, nil, aCloud("default"))
 		h.cloud.OnCall(func(ctx context.Context, _ cloudfake.Verb, _ string) { <-ctx.Done() })
 		began := time.Now()
-		warnings, err := h.ValidateCreate(t.Context(), aVM())
+		warnings, err := h.validateCreate(t.Context(), aVM())
 		if took := time.Since(began); err != nil || len(warnings) != 1 || took != checkTimeout {
 			t.Errorf("%v, %v after %v; want a warning after %v", warnings, err, took, checkTimeout)
 		}
@@ -68,7 +68,7 @@ func TestExcessReviewsAreAnsweredAtOnce(t *testing.T) {
 				var running sync.WaitGroup
 				h.count = func(outcome) {}
 				check := func(namespace string) (warnings []string) {
-					w, err := h.ValidateCreate(t.Context(), aVM(in(namespace), on("default")))
+					w, err := h.validateCreate(t.Context(), aVM(in(namespace), on("default")))
 					if err != nil {
 						t.Errorf("rejected: %v", err)
 					}
@@ -123,11 +123,11 @@ func TestReviewWaitsForTheNamespaceOfItsVM(t *testing.T) {
 						return c.Get(ctx, key, o, opts...)
 					},
 				})
-				warnings, err := h.ValidateCreate(t.Context(), aVM(func(vm *pcapi.VM) { vm.Namespace = "new" }))
+				warnings, err := h.validateCreate(t.Context(), aVM(func(vm *pcapi.VM) { vm.Namespace = "new" }))
 				if err != nil {
 					t.Errorf("rejected: %v", err)
 				}
-				expect(t, "warnings", tc.want, []string(warnings))
+				expect(t, "warnings", tc.want, warnings)
 				expect(t, "duration", tc.took, time.Since(began))
 			})
 		})

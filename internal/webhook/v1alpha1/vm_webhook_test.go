@@ -197,8 +197,8 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 			if vm == nil {
 				vm = aVM()
 			}
-			warnings, err := h.ValidateCreate(t.Context(), vm)
-			expect(t, "warnings", list(tc.warning), []string(warnings))
+			warnings, err := h.validateCreate(t.Context(), vm)
+			expect(t, "warnings", list(tc.warning), warnings)
 			expect(t, "rejection", list(tc.rejection), list(text(err)))
 			expect(t, "names checked", tc.checked, h.checked)
 			if len(tc.checked) > 0 {
@@ -226,19 +226,12 @@ func TestValidateUpdateChecksNewNamesOfVMsThatDoNotExist(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, cloudError(cloud.Prohibited, "never"), aCloud("default"))
-			_, err := h.ValidateUpdate(t.Context(), tc.old, tc.vm)
+			_, err := h.validateUpdate(t.Context(), tc.old, tc.vm)
 			expect(t, "names checked", tc.checked, h.checked)
 			if rejected := err != nil; rejected != (tc.checked != nil) {
 				t.Errorf("rejected: %v", err)
 			}
 		})
-	}
-}
-
-func TestValidateDeleteAllowsWithoutACheck(t *testing.T) {
-	h := newHarness(t, cloudError(cloud.Prohibited, "never"), aCloud("default"))
-	if warnings, err := h.ValidateDelete(t.Context(), aVM()); warnings != nil || err != nil || h.checked != nil {
-		t.Errorf("a deletion: %v, %v, checked %v; want it allowed", warnings, err, h.checked)
 	}
 }
 
@@ -249,7 +242,7 @@ func TestVMWithoutCloudRefUsesTheCloudOfItsNamespace(t *testing.T) {
 	if err := h.reader.(client.Client).Update(t.Context(), ns); err != nil {
 		t.Fatalf("Update: %v", err)
 	}
-	if warnings, err := h.ValidateCreate(t.Context(), aVM()); warnings != nil || err != nil {
+	if warnings, err := h.validateCreate(t.Context(), aVM()); warnings != nil || err != nil {
 		t.Errorf("%v, %v; want it allowed without a warning", warnings, err)
 	}
 }
@@ -269,7 +262,7 @@ func TestAnswersContainNothingOfThePlatform(t *testing.T) {
 		} {
 			t.Run(string(kind)+" with a "+name, func(t *testing.T) {
 				h := newHarness(t, answer, aCloud("default"))
-				warnings, err := h.ValidateCreate(t.Context(), aVM())
+				warnings, err := h.validateCreate(t.Context(), aVM())
 				said := strings.Join(warnings, "\n") + text(err)
 				if said == "" {
 					t.Error("no answer")
@@ -289,7 +282,7 @@ func TestAnswersForMissingAndDeniedCloudAreTheSame(t *testing.T) {
 		c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "theirs"}}
 	})
 	answer := func(objects ...client.Object) string {
-		warnings, err := newHarness(t, nil, objects...).ValidateCreate(t.Context(), aVM(on("hidden")))
+		warnings, err := newHarness(t, nil, objects...).validateCreate(t.Context(), aVM(on("hidden")))
 		return strings.Join(warnings, "\n") + text(err)
 	}
 	const want = `vmname "web" was not checked: Cloud "hidden" does not exist, or namespace "ns" may not use it; the operator checks it before it creates the VM`
@@ -306,8 +299,8 @@ func TestVMIsAllowedIfTheAPIServerCannotBeRead(t *testing.T) {
 	})
 	for name, vm := range map[string]*pcapi.VM{"the Cloud of its namespace": aVM(), "a Cloud by name": aVM(on("default"))} {
 		t.Run(name, func(t *testing.T) {
-			warnings, err := h.ValidateCreate(t.Context(), vm)
-			expect(t, "warnings", []string{`vmname "web" was not checked: the operator could not call the cloud; the operator checks it before it creates the VM`}, []string(warnings))
+			warnings, err := h.validateCreate(t.Context(), vm)
+			expect(t, "warnings", []string{`vmname "web" was not checked: the operator could not call the cloud; the operator checks it before it creates the VM`}, warnings)
 			if err != nil {
 				t.Errorf("rejected: %v", err)
 			}

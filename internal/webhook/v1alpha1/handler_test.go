@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +15,7 @@ import (
 )
 
 // serveClouds serves the webhook for Clouds until the test ends, and returns its URL.
-func serveClouds(t *testing.T, timeout time.Duration) (h *cloudHandler, url string) {
+func serveClouds(t *testing.T, timeout time.Duration) (h *handler, url string) {
 	t.Helper()
 	h = newCloudHandler(timeout)
 	server := httptest.NewServer(h)
@@ -108,8 +109,8 @@ func TestReviewOfACloudThatDoesNotArriveEnds(t *testing.T) {
 func TestSlowConnectionsDoNotOccupyTheSlotsOfLargeReviews(t *testing.T) {
 	h, url := serveClouds(t, time.Minute)
 	finish := make(chan struct{})
-	ended := make(chan int, largeRequests)
-	for range largeRequests {
+	ended := make(chan int, largeReviews)
+	for range largeReviews {
 		body, sending := io.Pipe()
 		go func() {
 			status, _ := send(t, url, "application/json", body)
@@ -132,7 +133,7 @@ func TestSlowConnectionsDoNotOccupyTheSlotsOfLargeReviews(t *testing.T) {
 	}
 	expect(t, "slots for large reviews that are taken", 0, len(h.large))
 	close(finish)
-	for range largeRequests {
+	for range largeReviews {
 		expect(t, "status of a slow one", http.StatusOK, <-ended)
 	}
 }
@@ -163,13 +164,47 @@ func TestExcessReviewsOfCloudsAreRefused(t *testing.T) {
 	expect(t, "a large one after them", http.StatusOK, status(smallReview+1))
 
 	release = occupy(h.all)
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, CloudPath, nil)
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, cloudPath, nil)
 	answer := httptest.NewRecorder()
 	h.ServeHTTP(answer, request)
 	expect(t, "status of one too many", http.StatusTooManyRequests, answer.Code)
 	expect(t, "the API server tries again", "1", answer.Header().Get("Retry-After"))
 	release()
 	expect(t, "one after them", http.StatusOK, status(1000))
+}
+
+// TestReviewsOfVMsAreBounded shows the limits of the name check webhook that those of Clouds do not have.
+func TestReviewsOfVMsAreBounded(t *testing.T) {
+	h := newVMHandler(time.Minute, &newHarness(t, nil, aCloud("default")).validator)
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	body := func(size int) []byte {
+		body := review(t, admissionv1.Create, nil, aVM())
+		return append(body, bytes.Repeat([]byte(" "), size-len(body))...)
+	}
+	for name, tc := range map[string]struct {
+		body   io.Reader
+		status int
+	}{
+		"the largest":            {bytes.NewReader(body(smallReview)), http.StatusOK},
+		"the largest, in chunks": {streamed{bytes.NewReader(body(smallReview))}, http.StatusOK},
+		"too large":              {bytes.NewReader(body(smallReview + 1)), http.StatusRequestEntityTooLarge},
+		"too large, in chunks":   {streamed{bytes.NewReader(body(smallReview + 1))}, http.StatusRequestEntityTooLarge},
+	} {
+		status, answer := send(t, server.URL, "application/json", tc.body)
+		if status != tc.status {
+			t.Errorf("%s: status %d with %s, want %d", name, status, answer, tc.status)
+		}
+	}
+	for range mostReviews {
+		if _, ok := h.all.take(); !ok {
+			t.Fatal("a slot is taken")
+		}
+	}
+	answer := httptest.NewRecorder()
+	h.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, vmPath, nil))
+	expect(t, "status of one too many", http.StatusTooManyRequests, answer.Code)
+	expect(t, "the API server stores the VM at once", "", answer.Header().Get("Retry-After"))
 }
 
 // hostile are bodies whose decoded form could be many times as large.
@@ -193,20 +228,24 @@ func hostile() map[string][]byte {
 		"unknown members":      fill(review, `,"":0`, `}}`),
 		"a long name":          fill(review+`,"`, `a`, `":0}}`),
 		"arrays":               fill(review+`,"object":`, `[`, ``),
+		"a long VM name":       fill(review+`,"object":{"spec":{"vmname":"`, `a`, `"}}}}`),
 		"YAML":                 fill("apiVersion: admission.k8s.io/v1\nrequest: {conditions: [{}", `,{}`, "]}"),
 	}
 }
 
-// TestHostileReviewsOfCloudsAllocateLittle counts all that a review allocates beside its body. Of that,
+// TestHostileReviewsAllocateLittle counts all that a review allocates beside its body. Of that,
 // only what the nesting takes grows with the body, up to the depth that the decoder accepts.
-func TestHostileReviewsOfCloudsAllocateLittle(t *testing.T) {
-	for name, body := range hostile() {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		judgeCloud(body)
-		runtime.ReadMemStats(&after)
-		if allocated, most := after.TotalAlloc-before.TotalAlloc, uint64(512<<10); allocated > most {
-			t.Errorf("%s: %d bytes were allocated for a body of %d, want at most %d", name, allocated, len(body), most)
+func TestHostileReviewsAllocateLittle(t *testing.T) {
+	vms := newHarness(t, nil, aCloud("default"))
+	for kind, judge := range map[string]func(context.Context, []byte) (*admissionv1.AdmissionReview, bool){"a Cloud": judgeCloud, "a VM": vms.judge} {
+		for name, body := range hostile() {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			judge(t.Context(), body)
+			runtime.ReadMemStats(&after)
+			if allocated, most := after.TotalAlloc-before.TotalAlloc, uint64(512<<10); allocated > most {
+				t.Errorf("%s, %s: %d bytes were allocated for a body of %d, want at most %d", kind, name, allocated, len(body), most)
+			}
 		}
 	}
 }
@@ -214,7 +253,7 @@ func TestHostileReviewsOfCloudsAllocateLittle(t *testing.T) {
 // TestBodiesOfReviewsOfCloudsTakeTheirSizeOnce reads a body of the largest size.
 func TestBodiesOfReviewsOfCloudsTakeTheirSizeOnce(t *testing.T) {
 	h, text := newCloudHandler(time.Minute), sized(t, largestReview)
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, CloudPath, bytes.NewReader(text))
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, cloudPath, bytes.NewReader(text))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	body, release, err := h.read(request)

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -8,21 +9,29 @@ import (
 	"net/http"
 	"time"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
+// limits bound what the callers of a webhook cost, who need not be the API server. A
+// request that exceeds them fails, and the failurePolicy decides what the API server does.
+type limits struct {
+	// requests is how many requests are under way at most, with up to smallReview bytes
+	// each, and large how many of them may have up to largest bytes.
+	requests, large int
+	largest         int64
+	// timeout is how long a request may take to arrive.
+	timeout time.Duration
+	// retried makes the API server send a request that is one too many again, until its
+	// own timeout.
+	retried bool
+}
+
 const (
-	// cloudRequests is how many requests are under way at most, with up to smallReview
-	// bytes each, and largeRequests how many of them may have up to largestReview bytes. So
-	// all take at most 48 MiB.
-	cloudRequests = 64
-	largeRequests = 8
+	// mostReviews and reviewTimeout are the limits of both webhooks.
+	mostReviews   = 64
 	smallReview   = 256 << 10
-	// largestReview is larger than the review of each Cloud that etcd can store, of up to
-	// 1.5 MiB, which an update has twice: a Cloud whose review is larger could not be changed.
-	largestReview = 4 << 20
-	// cloudTimeout is how long a request may take to arrive.
-	cloudTimeout = 5 * time.Second
+	reviewTimeout = 5 * time.Second
 )
 
 var (
@@ -30,16 +39,16 @@ var (
 	errTooLarge    = errors.New("the review is too large")
 )
 
-// cloudHandler answers reviews of Clouds. Its callers need not be the API server, so it
-// bounds what they cost. A request that exceeds the bounds fails, and the API server then
-// refuses the Cloud.
-type cloudHandler struct {
+// handler answers reviews within the limits.
+type handler struct {
+	limits     limits
 	all, large slots
-	timeout    time.Duration
+	// judge answers the AdmissionReview in a body. It returns false if the body is none.
+	judge func(ctx context.Context, body []byte) (*admissionv1.AdmissionReview, bool)
 }
 
-func newCloudHandler(timeout time.Duration) *cloudHandler {
-	return &cloudHandler{all: make(slots, cloudRequests), large: make(slots, largeRequests), timeout: timeout}
+func newHandler(l limits, judge func(context.Context, []byte) (*admissionv1.AdmissionReview, bool)) *handler {
+	return &handler{limits: l, all: make(slots, l.requests), large: make(slots, l.large), judge: judge}
 }
 
 // slots count what is under way, up to their capacity.
@@ -56,10 +65,10 @@ func (s slots) take() (release func(), ok bool) {
 }
 
 // ServeHTTP implements http.Handler.
-func (h *cloudHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	release, ok := h.all.take()
 	if !ok {
-		refuse(w, errManyReviews)
+		h.refuse(w, errManyReviews)
 		return
 	}
 	defer release()
@@ -67,17 +76,17 @@ func (h *cloudHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the review is not JSON", http.StatusUnsupportedMediaType)
 		return
 	}
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.timeout)); err != nil {
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.limits.timeout)); err != nil {
 		http.Error(w, "the time of a review cannot be bounded", http.StatusInternalServerError)
 		return
 	}
 	body, release, err := h.read(r)
 	if err != nil {
-		refuse(w, err)
+		h.refuse(w, err)
 		return
 	}
 	defer release()
-	answer, ok := judgeCloud(body)
+	answer, ok := h.judge(r.Context(), body)
 	if !ok {
 		// The error of the decoder can quote what was sent.
 		http.Error(w, "the body is no AdmissionReview of version v1", http.StatusBadRequest)
@@ -85,17 +94,19 @@ func (h *cloudHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		log.FromContext(r.Context()).V(1).Info("the answer to the review of a Cloud was not sent", "reason", err.Error())
+		log.FromContext(r.Context()).V(1).Info("the answer to a review was not sent", "reason", err.Error())
 	}
 }
 
 // refuse answers a request whose body was not read.
-func refuse(w http.ResponseWriter, err error) {
+func (h *handler) refuse(w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
 	switch {
 	case errors.Is(err, errManyReviews):
 		status = http.StatusTooManyRequests
-		w.Header().Set("Retry-After", "1") // the API server tries again until its timeout
+		if h.limits.retried {
+			w.Header().Set("Retry-After", "1")
+		}
 	case errors.Is(err, errTooLarge):
 		status = http.StatusRequestEntityTooLarge
 	}
@@ -105,19 +116,22 @@ func refuse(w http.ResponseWriter, err error) {
 // read returns the body, which may be used until release is called. It takes a slot for a
 // large body, and the memory, only once a small one has arrived: slow connections do not
 // occupy these slots.
-func (h *cloudHandler) read(r *http.Request) (body []byte, release func(), err error) {
+func (h *handler) read(r *http.Request) (body []byte, release func(), err error) {
 	length := r.ContentLength // -1 if it is unknown
-	if length > largestReview {
+	if length > h.limits.largest {
 		return nil, nil, errTooLarge
 	}
 	if length < 0 {
-		length = largestReview
+		length = h.limits.largest
 	}
 	// One byte more than may be in it shows whether the body has ended.
 	body = make([]byte, min(length, smallReview)+1)
 	n, ended, err := fill(r.Body, body)
 	if err != nil || ended {
 		return body[:n], func() {}, err
+	}
+	if int64(len(body)) > h.limits.largest {
+		return nil, nil, errTooLarge
 	}
 	release, ok := h.large.take()
 	if !ok {
