@@ -159,5 +159,6 @@ func walkTexts(v reflect.Value, path string, visit func(path string, text reflec
 		for field, value := range v.Fields() {
 			walkTexts(value, strings.TrimPrefix(path+"."+field.Name, "."), visit)
 		}
+	default: // Values of other kinds have no text.
 	}
 }
