@@ -39,7 +39,7 @@ GOVULNCHECK := bin/govulncheck
 TOOLS := $(ACTIONLINT) $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(GOVULNCHECK) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/image bin/indexdb bin/setup-envtest bin/helm
 KUBECTL ?= $(or $(shell command -v kubectl),bin/k8s/current/kubectl)
 
-GO_BUILD := go build -buildvcs=false -ldflags "-s -w -X main.version=v$(VERSION)"
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$(VERSION)"
 # More flags for go test: -race (needs a C compiler), -count=1, -run, -v.
 GOTESTFLAGS ?=
 # Bounds each test binary. No run takes nearly as long: it is to end tests that hang, not tests on a slow machine.
@@ -55,10 +55,11 @@ CLOUD ?= mock
 # commit gives the same bytes. Go downloads it like a module and checks it against the checksum database.
 export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' go.mod)
 
-# Tests and linters build with the flags of released binaries, which do not depend on the folder or on a C library. So every
-# package is compiled once, for all of them and for all clones.
-export GOFLAGS := $(GOFLAGS) -trimpath
-export CGO_ENABLED := $(if $(filter -race,$(GOTESTFLAGS)),1,0)
+# Tests and linters build with the flags of GO_BUILD, whose results depend neither on the folder nor on a C library. So every package
+# is compiled once, for all of them and for all clones.
+override GOFLAGS := $(GOFLAGS) -trimpath
+CGO_ENABLED := $(if $(findstring -race,$(GOTESTFLAGS) $(GOFLAGS)),1,0)
+export GOFLAGS CGO_ENABLED
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
