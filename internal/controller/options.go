@@ -5,7 +5,8 @@
 //	queue.go       queues that serve the namespaces one after the other
 //	referred.go    what enqueues objects that wait for something of a cloud
 //	interfaces.go  the network interfaces that a VM asks for
-//	               for them
+//	capabilities.go
+//	               what a Cloud reports that it can do
 //	access.go      the outcome for an object that may not use its Cloud
 package controller
 

@@ -152,15 +152,9 @@ func (l *Lifecycle[T, R, S]) ObserveCloud(ctx context.Context, obj T, obs S, ass
 	return nil, nil
 }
 
-// viewOf returns what a Cloud reports. Its capabilities are known once it was listed.
+// viewOf returns what a Cloud reports.
 func viewOf(c *pcapi.Cloud) inventory.View {
-	view := inventory.View{Braked: c.Status.BrakedSnapshot != ""}
-	if c.Status.Servers != nil {
-		view.Capabilities = cloud.NewCapabilities()
-	}
-	for _, capability := range c.Status.Capabilities {
-		view.Capabilities = append(view.Capabilities, cloud.Capability(capability))
-	}
+	view := inventory.View{Braked: c.Status.BrakedSnapshot != "", Capabilities: controller.Capabilities(c)}
 	if ready := meta.FindStatusCondition(c.Status.Conditions, pcapi.ReadyCondition); ready == nil {
 		view.Unavailable = "the cloud has not been listed yet"
 	} else if ready.Status != metav1.ConditionTrue && !view.Braked {

@@ -105,7 +105,7 @@ func New(opts Options) *Cloud {
 		opts.Clock = time.Now
 	}
 	c := &Cloud{
-		clock: opts.Clock, caps: opts.Capabilities, hosts: opts.Hosts, antiAffinity: map[string]cloud.AntiAffinity{}, prohibited: map[string]bool{},
+		clock: opts.Clock, caps: cloud.NewCapabilities(opts.Capabilities...), hosts: opts.Hosts, antiAffinity: map[string]cloud.AntiAffinity{}, prohibited: map[string]bool{},
 		interfaces: map[string][]cloud.Attachment{}, altered: map[string]string{},
 		servers: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
 		operations: newStore[operation]("op"),

@@ -10,7 +10,7 @@ import (
 func (c *Cloud) SetCapabilities(caps cloud.Capabilities) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.caps = caps
+	c.caps = cloud.NewCapabilities(caps...)
 }
 
 // Prohibit forbids names from now on.

@@ -134,9 +134,7 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 		obs.denied = reconciler.Blocked("Cloud/"+name, pcapi.CloudUnavailableReason, "waiting for Cloud %q to answer for the first time: see its Ready condition", name)
 		return nil
 	}
-	for _, capability := range c.Status.Capabilities {
-		obs.caps = append(obs.caps, cloud.Capability(capability))
-	}
+	obs.caps = controller.Capabilities(c)
 	obs.reachable = meta.IsStatusConditionTrue(c.Status.Conditions, pcapi.ReadyCondition)
 	obs.step = max(1, c.Spec.UtilizationStep)
 	obs.recovering = k.failures.observe(g.UID, obs, k.clock(), graceOn(c, obs.caps))
