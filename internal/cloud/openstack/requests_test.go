@@ -12,6 +12,9 @@ import (
 	"github.com/privatecloud/operator/internal/testkit/golden"
 )
 
+// goldenID is the id of an image that is not the default.
+const goldenID = "0c6a4a1e-3a53-4c3a-9f0b-6d2f0a1b7e55"
+
 // TestRequestsAreAsRecorded compares the requests of creates and changes with those that are recorded.
 func TestRequestsAreAsRecorded(t *testing.T) {
 	var text strings.Builder
@@ -26,13 +29,14 @@ func TestRequestsAreAsRecorded(t *testing.T) {
 			fmt.Fprintf(&text, "error: %s: %v\n", cloud.KindOf(err), err)
 		}
 	}
-	creates := cloudtest.Creates([]string{someID, otherID}, "z1", "debian")
+	creates := cloudtest.Creates([]string{someID, otherID}, "z1", "golden")
 	sent := map[string]string{}
 	for _, name := range cloudtest.Sorted(creates) {
 		fmt.Fprintf(&text, "\n=== create: %s\n", name)
 		begin := text.Len()
 		s := recorded(t)
 		groupsAre(s)
+		s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian"}, {"id": "`+goldenID+`", "name": "golden"}]}`)
 		s.on("POST compute/os-server-groups", `{"server_group": `+group(otherID, "c/ns/web", "anti-affinity")+`}`)
 		s.on("GET network/subnets", `{"subnets": [`+itsSubnet+`]}`)
 		s.on("POST compute/servers", `{"server": {"id": "`+someID+`"}}`, http.StatusAccepted)
@@ -41,8 +45,8 @@ func TestRequestsAreAsRecorded(t *testing.T) {
 		sent[name] = text.String()[begin:]
 	}
 	for name := range creates {
-		// A server is created running, and of the default template.
-		if !slices.Contains([]string{"minimal", "on", "template"}, name) && sent[name] == sent["minimal"] {
+		// A server is created running.
+		if !slices.Contains([]string{"minimal", "on"}, name) && sent[name] == sent["minimal"] {
 			t.Errorf("a create with %s is sent as one without: send the field, or refuse it", name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/cloudtest"
 	"github.com/privatecloud/operator/internal/cloud/vsphere"
+	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
 	"github.com/privatecloud/operator/internal/testkit/golden"
 )
 
@@ -49,6 +50,8 @@ type recordedCalls struct {
 	mu   sync.Mutex
 	text strings.Builder
 	on   bool
+	// templates replaces the ids of templates by their names.
+	templates *strings.Replacer
 }
 
 func (r *recordedCalls) add(method, body string) (status int, answer string) {
@@ -67,7 +70,7 @@ func (r *recordedCalls) add(method, body string) (status int, answer string) {
 			}
 			return ">base64 of " + string(text) + "<"
 		})
-		fmt.Fprintln(&r.text, strings.ReplaceAll(constant(sent), "><", ">\n<"))
+		fmt.Fprintln(&r.text, strings.ReplaceAll(constant(r.templates.Replace(sent)), "><", ">\n<"))
 	}
 	return 0, ""
 }
@@ -97,9 +100,16 @@ func (r *recordedCalls) set(on bool) {
 // TestRequestsAreAsRecorded compares the requests of creates and changes with those that are recorded.
 func TestRequestsAreAsRecorded(t *testing.T) {
 	v := newZones(t)
-	sent := &recordedCalls{}
+	zones := zoned(vsphere.Zone{Name: "a", ResourcePool: root}, vsphere.Zone{Name: "b", ResourcePool: poolB})
+	c := v.client(t, zones, func(cfg *vsphere.Config) { cfg.Place.TemplateFolder, cfg.Place.DefaultTemplate = vcsim.Folder, "base" })
+	administrator, templates := v.client(t, zones), []string{}
+	for _, name := range []string{"base", "golden"} {
+		create(t, administrator, cloud.CreateServer{Name: name, PowerState: cloud.PowerOff})
+		v.Convert(v.VM(name), true)
+		templates = append(templates, v.VM(name).Self.Value+"<", name+"<")
+	}
+	sent := &recordedCalls{templates: strings.NewReplacer(templates...)}
 	v.Front.AnswerRequests(sent.add)
-	c := v.client(t, zoned(vsphere.Zone{Name: "a", ResourcePool: root}, vsphere.Zone{Name: "b", ResourcePool: poolB}))
 	var networks []string
 	for _, network := range portGroups(v.Server) {
 		networks = append(networks, network.ID)
@@ -111,7 +121,7 @@ func TestRequestsAreAsRecorded(t *testing.T) {
 		n++
 		return fmt.Sprintf("web-%03d", n)
 	}
-	creates := cloudtest.Creates(append(networks, networks...), "b", "")
+	creates := cloudtest.Creates(append(networks, networks...), "b", "golden")
 	for _, name := range cloudtest.Sorted(creates) {
 		req := creates[name]
 		req.Name, req.IdempotencyKey = own(), ""
