@@ -13,7 +13,7 @@ import (
 )
 
 // withoutCases are the capabilities without a case for clouds that have them.
-var withoutCases = cloud.NewCapabilities(cloud.Async, cloud.Sessions, cloud.NoStatus, cloud.ExclusiveNames, cloud.Events)
+var withoutCases = cloud.NewCapabilities(cloud.Async, cloud.Sessions, cloud.NoStatus, cloud.ExclusiveNames)
 
 func TestEachCapabilityHasACase(t *testing.T) {
 	needed := Needed()

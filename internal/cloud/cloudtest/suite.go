@@ -82,7 +82,7 @@ type Fixture struct {
 	HalfMake func(t *testing.T, name string)
 	// HasUserData reports whether a server got this user data. Optional.
 	HasUserData func(t *testing.T, id string, data cloud.UserData) bool
-	// BootGuest has the guest of a server report an address and send heartbeats. Nil for
+	// BootGuest makes the guest of a server report an address and send heartbeats. Nil for
 	// clouds where it does so by itself.
 	BootGuest func(t *testing.T, server cloud.Server)
 	// CallTime bounds the calls of one case, and PollTime is the time between two looks at an
@@ -176,6 +176,9 @@ func Needed() cloud.Capabilities {
 	var needed []cloud.Capability
 	for _, c := range cases() {
 		needed = append(needed, c.needs...)
+		if c.watching {
+			needed = append(needed, cloud.Events)
+		}
 	}
 	return cloud.NewCapabilities(needed...)
 }

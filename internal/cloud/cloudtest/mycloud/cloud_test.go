@@ -1,6 +1,6 @@
 // Package mycloud_test is the worked example of docs/cloud-api.md: it runs the
-// conformance suite against a cloud that speaks the REST API. The mock cloud takes
-// the part of that cloud.
+// conformance suite against a cloud that speaks the REST API. The mock cloud
+// stands in for that cloud.
 package mycloud_test
 
 import (
@@ -23,10 +23,10 @@ func startMyCloud(t *testing.T) string {
 	}
 	server := httptest.NewServer(mock.Handler())
 	t.Cleanup(func() {
-		server.Close()
 		if err := mock.Close(); err != nil {
 			t.Errorf("closing the mock cloud: %v", err)
 		}
+		server.Close()
 	})
 	return server.URL
 }
