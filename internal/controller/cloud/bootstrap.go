@@ -16,8 +16,12 @@ import (
 // bootstrapInterval is the time between two attempts to create the Cloud.
 const bootstrapInterval = 2 * time.Second
 
-// bootstrapPatience is for how long failures are not errors: a pod is ready by then.
-const bootstrapPatience = time.Minute
+// bootstrapQuiet is how long failures are logged as information, and attempts made every
+// bootstrapInterval: a pod is ready by then. Later attempts are made every bootstrapSlow.
+const (
+	bootstrapQuiet = time.Minute
+	bootstrapSlow  = 30 * time.Second
+)
 
 // Bootstrap creates the Cloud "default" at an endpoint if there is none. The Cloud allows
 // all namespaces explicitly, so that the policy of the component allowed-namespaces and the
@@ -34,25 +38,25 @@ func (b Bootstrap) NeedLeaderElection() bool { return true }
 // error, as it does while it cannot call the webhook of the bundle: this manager serves
 // it, and its pod may not be ready yet.
 func (b Bootstrap) Start(ctx context.Context) error {
-	again := time.NewTicker(bootstrapInterval)
-	defer again.Stop()
 	begun := time.Now()
 	for {
 		err := b.create(ctx)
-		if err == nil {
+		if err == nil || ctx.Err() != nil {
 			return nil
 		}
 		if !apierrors.IsInternalError(err) {
 			return fmt.Errorf("create Cloud %q at the endpoint of --default-cloud-endpoint: %w", pcapi.DefaultCloudName, err)
 		}
 		const message = "the default Cloud is not created yet"
-		if logger := log.FromContext(ctx).WithValues("endpoint", b.Endpoint); time.Since(begun) < bootstrapPatience {
+		again := bootstrapInterval
+		if logger := log.FromContext(ctx).WithValues("endpoint", b.Endpoint); time.Since(begun) < bootstrapQuiet {
 			logger.Info(message, "reason", err.Error())
 		} else {
+			again = bootstrapSlow
 			logger.Error(err, message)
 		}
 		select {
-		case <-again.C:
+		case <-time.After(again):
 		case <-ctx.Done():
 			return nil
 		}

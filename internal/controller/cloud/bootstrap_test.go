@@ -77,7 +77,7 @@ func TestBootstrapWaitsUntilTheWebhookCanBeCalled(t *testing.T) {
 				errs++
 			}
 		}, funcr.Options{})
-		ctx, cancel := context.WithTimeout(log.IntoContext(t.Context(), logger), bootstrapPatience+9*bootstrapInterval/2)
+		ctx, cancel := context.WithTimeout(log.IntoContext(t.Context(), logger), bootstrapQuiet+9*bootstrapSlow/2)
 		defer cancel()
 		never := &reviewedLater{Client: newWorld(t, home(), nil).client, failures: 1000}
 		if err := (Bootstrap{Client: never, Endpoint: "http://first.test"}).Start(ctx); err != nil {
