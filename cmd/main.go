@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -198,6 +199,9 @@ func run(ctx context.Context, f flags, tracer trace.Tracer) error {
 		options.LeaderElectionResourceLockInterface, leading = lock, lock.Leading
 	}
 	nameCheck := f.webhookCertPath != ""
+	if f.cloudWebhook && !nameCheck {
+		return errors.New("--cloud-webhook needs --webhook-cert-path: without it, no webhook is served")
+	}
 	if nameCheck {
 		if options.WebhookServer, err = webhookServer(f); err != nil {
 			return err

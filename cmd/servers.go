@@ -35,7 +35,7 @@ func webhookServer(f flags) (webhook.Server, error) {
 	if f.webhookClientCA != "" {
 		clients, err := clientCA(f.webhookClientCA)
 		if err != nil {
-			return nil, fmt.Errorf("read --webhook-client-ca: %w", err)
+			return nil, fmt.Errorf("read --webhook-client-ca ($WEBHOOK_CLIENT_CA): %w", err)
 		}
 		options.TLSOpts = append(slices.Clone(tlsOptions), func(c *tls.Config) {
 			c.ClientCAs, c.ClientAuth = clients, tls.RequireAndVerifyClientCert

@@ -37,17 +37,17 @@ func newCloudHandler(timeout time.Duration) *handler {
 	return newHandler(limits{requests: mostReviews, large: largeReviews, largest: largestReview, timeout: timeout, retried: true}, judgeCloud)
 }
 
-// judgeCloud judges a Cloud by one field, as the policy does, also if the type Cloud does
+// judgeCloud answers a review of a Cloud by one field, as the policy does, also if the type Cloud does
 // not have its other fields.
-func judgeCloud(_ context.Context, body []byte) (*admissionv1.AdmissionReview, bool) {
-	r, ok := decodeReview(body)
-	if !ok {
-		return nil, false
+func judgeCloud(_ context.Context, body []byte) (*admissionv1.AdmissionReview, error) {
+	r, err := decodeReview(body)
+	if err != nil {
+		return nil, err
 	}
 	has, err := hasAllowedNamespaces(r.object)
 	had, oldErr := hasAllowedNamespaces(r.old)
 	if err != nil || oldErr != nil {
-		return nil, false
+		return nil, errUnreadable
 	}
 	response := admissionv1.AdmissionResponse{Allowed: true}
 	switch r.operation {
@@ -62,7 +62,7 @@ func judgeCloud(_ context.Context, body []byte) (*admissionv1.AdmissionReview, b
 			Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: allowedNamespacesRequired,
 		}
 	}
-	return r.answer(response), true
+	return r.answer(response), nil
 }
 
 // hasAllowedNamespaces reports whether a Cloud has the field. An absent Cloud has not.

@@ -80,8 +80,10 @@ func TestCloudsMustSayWhichNamespacesMayUseThem(t *testing.T) {
 				// As the policy: an Invalid error.
 				want.Response.Result = &metav1.Status{Status: "Failure", Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: allowedNamespacesRequired}
 			}
-			got, ok := judgeCloud(t.Context(), review(t, operation, tc.old, tc.c))
-			expect(t, "it is a review", true, ok)
+			got, err := judgeCloud(t.Context(), review(t, operation, tc.old, tc.c))
+			if err != nil {
+				t.Fatal(err)
+			}
 			expect(t, "answer", want, got)
 		})
 	}
@@ -100,29 +102,29 @@ func TestCloudIsJudgedByOneField(t *testing.T) {
 		`{"spec":null}`:                                                                   false,
 		`null`:                                                                            false,
 	} {
-		got, ok := judgeCloud(t.Context(), fmt.Appendf(nil, create, object))
-		if !ok || got.Response.Allowed != allowed {
+		got, err := judgeCloud(t.Context(), fmt.Appendf(nil, create, object))
+		if err != nil || got.Response.Allowed != allowed {
 			t.Errorf("%s: answer %v, want allowed: %t", object, got, allowed)
 		}
 	}
 }
 
-func TestWhatIsNoReviewOfACloudIsNotAnswered(t *testing.T) {
+func TestBodyThatIsNotAReviewOfACloudIsNotAnswered(t *testing.T) {
 	for name, body := range map[string]string{
-		"empty":                  ``,
-		"YAML":                   "apiVersion: admission.k8s.io/v1\nrequest: {uid: '1', operation: CREATE}",
-		"cut off":                `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE","object":{"spec":{"allowedNamespaces":{}}`,
-		"two":                    `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1"}}{}`,
-		"another version":        `{"apiVersion":"admission.k8s.io/v1beta1","request":{"uid":"1","operation":"CREATE"}}`,
-		"no version":             `{"request":{"uid":"1","operation":"CREATE"}}`,
-		"no request":             `{"apiVersion":"admission.k8s.io/v1"}`,
-		"no operation":           `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","object":{}}}`,
-		"no UID":                 `{"apiVersion":"admission.k8s.io/v1","request":{"operation":"CREATE"}}`,
-		"a UID that is long":     `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"` + strings.Repeat("1", 200) + `","operation":"CREATE"}}`,
-		"a UID that is none":     `{"apiVersion":"admission.k8s.io/v1","request":{"uid":1,"operation":"CREATE"}}`,
-		"an object that is none": `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE","object":[]}}`,
+		"empty":                    ``,
+		"YAML":                     "apiVersion: admission.k8s.io/v1\nrequest: {uid: '1', operation: CREATE}",
+		"cut off":                  `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE","object":{"spec":{"allowedNamespaces":{}}`,
+		"two":                      `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1"}}{}`,
+		"another version":          `{"apiVersion":"admission.k8s.io/v1beta1","request":{"uid":"1","operation":"CREATE"}}`,
+		"no version":               `{"request":{"uid":"1","operation":"CREATE"}}`,
+		"no request":               `{"apiVersion":"admission.k8s.io/v1"}`,
+		"no operation":             `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","object":{}}}`,
+		"no UID":                   `{"apiVersion":"admission.k8s.io/v1","request":{"operation":"CREATE"}}`,
+		"a UID that is long":       `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"` + strings.Repeat("1", 200) + `","operation":"CREATE"}}`,
+		"a UID that is a number":   `{"apiVersion":"admission.k8s.io/v1","request":{"uid":1,"operation":"CREATE"}}`,
+		"an object that is a list": `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE","object":[]}}`,
 	} {
-		if answer, ok := judgeCloud(t.Context(), []byte(body)); ok {
+		if answer, err := judgeCloud(t.Context(), []byte(body)); err == nil {
 			t.Errorf("%s: answered with %v", name, answer.Response)
 		}
 	}

@@ -19,9 +19,8 @@ type request struct {
 	object, old view
 }
 
-// decodeReview returns the request of an AdmissionReview, or false if the body is none of
-// version v1.
-func decodeReview(body []byte) (request, bool) {
+// decodeReview returns the request of an AdmissionReview of version v1.
+func decodeReview(body []byte) (request, error) {
 	var review struct {
 		APIVersion view `json:"apiVersion"`
 		Request    view `json:"request"`
@@ -33,16 +32,19 @@ func decodeReview(body []byte) (request, bool) {
 		OldObject view `json:"oldObject"`
 	}
 	if err := view(body).decode(&review); err != nil {
-		return request{}, false
+		return request{}, errNoReview
 	}
 	if err := review.Request.decode(&members); err != nil {
-		return request{}, false
+		return request{}, errNoReview
 	}
 	r := request{
 		uid: types.UID(members.UID.text()), operation: admissionv1.Operation(members.Operation.text()),
 		object: members.Object, old: members.OldObject,
 	}
-	return r, r.uid != "" && r.operation != "" && review.APIVersion.text() == admissionv1.SchemeGroupVersion.String()
+	if r.uid == "" || r.operation == "" || review.APIVersion.text() != admissionv1.SchemeGroupVersion.String() {
+		return request{}, errNoReview
+	}
+	return r, nil
 }
 
 // answer returns the AdmissionReview with the response to the request.
@@ -70,8 +72,8 @@ func (v *view) UnmarshalJSON(value []byte) error {
 // absent reports whether there is no value, or null.
 func (v view) absent() bool { return v == nil || string(v) == "null" }
 
-// decode decodes the members of an object into a struct of views. It leaves alone what has
-// none because it is absent.
+// decode decodes the members of an object into a struct of views. If the value is
+// absent, it changes nothing.
 func (v view) decode(members any) error {
 	if v.absent() {
 		return nil
@@ -82,7 +84,7 @@ func (v view) decode(members any) error {
 	return casesensitive.Unmarshal(v, members)
 }
 
-// text returns a string that an API server makes, such as a UID, or "" if the value is none.
+// text returns a string that an API server makes, such as a UID, or "" if the value is not one.
 func (v view) text() string {
 	const longest = 128
 	if len(v) < 2 || len(v) > longest || v[0] != '"' || bytes.ContainsRune(v, '\\') {

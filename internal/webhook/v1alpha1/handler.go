@@ -13,8 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// limits bound what the callers of a webhook cost, who need not be the API server. A
-// request that exceeds them fails, and the failurePolicy decides what the API server does.
+// limits bound what the callers of a webhook cost: anybody who reaches the port can call it,
+// not only the API server. A request that exceeds them fails, and the failurePolicy decides
+// what the API server does.
 type limits struct {
 	// requests is how many requests are under way at most, with up to smallReview bytes
 	// each, and large how many of them may have up to largest bytes.
@@ -37,17 +38,21 @@ const (
 var (
 	errManyReviews = errors.New("too many reviews at this time")
 	errTooLarge    = errors.New("the review is too large")
+	errNoReview    = errors.New("the body is not an AdmissionReview of version v1")
+	errUnreadable  = errors.New("the fields of the object cannot be read")
 )
 
 // handler answers reviews within the limits.
 type handler struct {
 	limits     limits
 	all, large slots
-	// judge answers the AdmissionReview in a body. It returns false if the body is none.
-	judge func(ctx context.Context, body []byte) (*admissionv1.AdmissionReview, bool)
+	judge      judge
 }
 
-func newHandler(l limits, judge func(context.Context, []byte) (*admissionv1.AdmissionReview, bool)) *handler {
+// judge answers the AdmissionReview in a body. Its errors quote nothing of the body.
+type judge func(ctx context.Context, body []byte) (*admissionv1.AdmissionReview, error)
+
+func newHandler(l limits, judge judge) *handler {
 	return &handler{limits: l, all: make(slots, l.requests), large: make(slots, l.large), judge: judge}
 }
 
@@ -66,6 +71,11 @@ func (s slots) take() (release func(), ok bool) {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The server reads what is left of a body before it sends an answer.
+	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.limits.timeout)); err != nil {
+		http.Error(w, "the time of a review cannot be bounded", http.StatusInternalServerError)
+		return
+	}
 	release, ok := h.all.take()
 	if !ok {
 		h.refuse(w, errManyReviews)
@@ -76,20 +86,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the review is not JSON", http.StatusUnsupportedMediaType)
 		return
 	}
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.limits.timeout)); err != nil {
-		http.Error(w, "the time of a review cannot be bounded", http.StatusInternalServerError)
-		return
-	}
 	body, release, err := h.read(r)
 	if err != nil {
 		h.refuse(w, err)
 		return
 	}
 	defer release()
-	answer, ok := h.judge(r.Context(), body)
-	if !ok {
-		// The error of the decoder can quote what was sent.
-		http.Error(w, "the body is no AdmissionReview of version v1", http.StatusBadRequest)
+	answer, err := h.judge(r.Context(), body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -114,8 +119,8 @@ func (h *handler) refuse(w http.ResponseWriter, err error) {
 }
 
 // read returns the body, which may be used until release is called. It takes a slot for a
-// large body, and the memory, only once a small one has arrived: slow connections do not
-// occupy these slots.
+// large body, and the memory, only once as much as a small one has arrived: connections that
+// send less do not occupy these slots.
 func (h *handler) read(r *http.Request) (body []byte, release func(), err error) {
 	length := r.ContentLength // -1 if it is unknown
 	if length > h.limits.largest {

@@ -2,7 +2,6 @@ package v1alpha1
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +21,11 @@ func serveClouds(t *testing.T, timeout time.Duration) (h *handler, url string) {
 	t.Cleanup(server.Close)
 	return h, server.URL
 }
+
+// recorder is a response without a connection.
+type recorder struct{ *httptest.ResponseRecorder }
+
+func (recorder) SetReadDeadline(time.Time) error { return nil }
 
 // send sends a body and returns status and body of the answer.
 func send(t *testing.T, url, contentType string, body io.Reader) (status int, answer string) {
@@ -74,12 +78,32 @@ func TestReviewsOfCloudsAreAnsweredOverHTTP(t *testing.T) {
 		"too large, in chunks":         {"application/json", streamed{bytes.NewReader(sized(t, largestReview+1))}, http.StatusRequestEntityTooLarge, "too large"},
 		"YAML":                         {"application/yaml", strings.NewReader("apiVersion: admission.k8s.io/v1"), http.StatusUnsupportedMediaType, "not JSON"},
 		"JSON without its type":        {"", bytes.NewReader(sized(t, 1000)), http.StatusUnsupportedMediaType, "not JSON"},
-		"YAML that is said to be JSON": {"application/json", strings.NewReader("apiVersion: admission.k8s.io/v1"), http.StatusBadRequest, "no AdmissionReview"},
+		"YAML that is said to be JSON": {"application/json", strings.NewReader("apiVersion: admission.k8s.io/v1"), http.StatusBadRequest, "not an AdmissionReview"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, answer := send(t, url, tc.contentType, tc.body)
 			if status != tc.status || !strings.Contains(answer, tc.answer) {
 				t.Errorf("status %d with %s, want %d with %s", status, answer, tc.status, tc.answer)
+			}
+		})
+	}
+}
+
+// A server reads what is left of a body before it sends the answer.
+func TestReviewThatIsRefusedEndsWithoutItsBody(t *testing.T) {
+	for name, contentType := range map[string]string{"too many reviews": "application/json", "another type": "text/plain"} {
+		t.Run(name, func(t *testing.T) {
+			h, url := serveClouds(t, 300*time.Millisecond)
+			if contentType == "application/json" {
+				for range cap(h.all) {
+					h.all.take()
+				}
+			}
+			endless, never := io.Pipe()
+			t.Cleanup(func() { _ = never.Close() })
+			status, _ := send(t, url, contentType, endless)
+			if status != http.StatusTooManyRequests && status != http.StatusUnsupportedMediaType && status != 0 {
+				t.Errorf("status %d, want that of a refusal", status)
 			}
 		})
 	}
@@ -165,7 +189,7 @@ func TestExcessReviewsOfCloudsAreRefused(t *testing.T) {
 
 	release = occupy(h.all)
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, cloudPath, nil)
-	answer := httptest.NewRecorder()
+	answer := recorder{httptest.NewRecorder()}
 	h.ServeHTTP(answer, request)
 	expect(t, "status of one too many", http.StatusTooManyRequests, answer.Code)
 	expect(t, "the API server tries again", "1", answer.Header().Get("Retry-After"))
@@ -201,7 +225,7 @@ func TestReviewsOfVMsAreBounded(t *testing.T) {
 			t.Fatal("a slot is taken")
 		}
 	}
-	answer := httptest.NewRecorder()
+	answer := recorder{httptest.NewRecorder()}
 	h.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, vmPath, nil))
 	expect(t, "status of one too many", http.StatusTooManyRequests, answer.Code)
 	expect(t, "the API server stores the VM at once", "", answer.Header().Get("Retry-After"))
@@ -215,21 +239,21 @@ func hostile() map[string][]byte {
 	}
 	const review = `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE"`
 	return map[string][]byte{
-		"conditions":           fill(review+`,"object":{"status":{"conditions":[{}`, `,{}`, `]}}}}`),
-		"owners":               fill(review+`,"object":{"metadata":{"ownerReferences":[{}`, `,{}`, `]}}}}`),
-		"expressions":          fill(review+`,"object":{"spec":{"allowedNamespaces":{"matchExpressions":[{}`, `,{}`, `]}}}}}`),
-		"labels":               fill(review+`,"object":{"spec":{"allowedNamespaces":{"matchLabels":{"":""`, `,"":""`, `}}}}}}`),
-		"a UID":                fill(review+`,"uid":"`, `1`, `"}}`),
-		"an escaped operation": fill(review+`,"operation":"`, `\u0041`, `"}}`),
-		"UIDs":                 fill(review, `,"uid":""`, `}}`),
-		"UIDs of another type": fill(review, `,"uid":0`, `}}`),
-		"objects":              fill(review, `,"object":{}`, `}}`),
-		"specs that are none":  fill(review+`,"object":{"spec":0`, `,"spec":0`, `}}}`),
-		"unknown members":      fill(review, `,"":0`, `}}`),
-		"a long name":          fill(review+`,"`, `a`, `":0}}`),
-		"arrays":               fill(review+`,"object":`, `[`, ``),
-		"a long VM name":       fill(review+`,"object":{"spec":{"vmname":"`, `a`, `"}}}}`),
-		"YAML":                 fill("apiVersion: admission.k8s.io/v1\nrequest: {conditions: [{}", `,{}`, "]}"),
+		"conditions":             fill(review+`,"object":{"status":{"conditions":[{}`, `,{}`, `]}}}}`),
+		"owners":                 fill(review+`,"object":{"metadata":{"ownerReferences":[{}`, `,{}`, `]}}}}`),
+		"expressions":            fill(review+`,"object":{"spec":{"allowedNamespaces":{"matchExpressions":[{}`, `,{}`, `]}}}}}`),
+		"labels":                 fill(review+`,"object":{"spec":{"allowedNamespaces":{"matchLabels":{"":""`, `,"":""`, `}}}}}}`),
+		"a UID":                  fill(review+`,"uid":"`, `1`, `"}}`),
+		"an escaped operation":   fill(review+`,"operation":"`, `\u0041`, `"}}`),
+		"UIDs":                   fill(review, `,"uid":""`, `}}`),
+		"UIDs of another type":   fill(review, `,"uid":0`, `}}`),
+		"objects":                fill(review, `,"object":{}`, `}}`),
+		"specs that are numbers": fill(review+`,"object":{"spec":0`, `,"spec":0`, `}}}`),
+		"unknown members":        fill(review, `,"":0`, `}}`),
+		"a long name":            fill(review+`,"`, `a`, `":0}}`),
+		"arrays":                 fill(review+`,"object":`, `[`, ``),
+		"a long VM name":         fill(review+`,"object":{"spec":{"vmname":"`, `a`, `"}}}}`),
+		"YAML":                   fill("apiVersion: admission.k8s.io/v1\nrequest: {conditions: [{}", `,{}`, "]}"),
 	}
 }
 
@@ -237,11 +261,11 @@ func hostile() map[string][]byte {
 // only what the nesting takes grows with the body, up to the depth that the decoder accepts.
 func TestHostileReviewsAllocateLittle(t *testing.T) {
 	vms := newHarness(t, nil, aCloud("default"))
-	for kind, judge := range map[string]func(context.Context, []byte) (*admissionv1.AdmissionReview, bool){"a Cloud": judgeCloud, "a VM": vms.judge} {
+	for kind, judge := range map[string]judge{"a Cloud": judgeCloud, "a VM": vms.judge} {
 		for name, body := range hostile() {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			judge(t.Context(), body)
+			_, _ = judge(t.Context(), body)
 			runtime.ReadMemStats(&after)
 			if allocated, most := after.TotalAlloc-before.TotalAlloc, uint64(512<<10); allocated > most {
 				t.Errorf("%s, %s: %d bytes were allocated for a body of %d, want at most %d", kind, name, allocated, len(body), most)

@@ -25,7 +25,7 @@ func owned(owners int) func(*pcapi.VM) {
 	}
 }
 
-func TestAllFieldsOfAVMThatDecideAreDecoded(t *testing.T) {
+func TestAllFieldsOfAVMThatTheCheckUsesAreDecoded(t *testing.T) {
 	const group = "samplecontroller.k8s.io/v1alpha1"
 	for name, vm := range map[string]*pcapi.VM{
 		"a name":                     aVM(),
@@ -82,9 +82,9 @@ func TestReviewsOfVMsAreAnswered(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, tc.answer, aCloud("default"))
-			got, ok := h.judge(t.Context(), review(t, tc.operation, tc.old, tc.vm))
-			if !ok {
-				t.Fatal("it is no review")
+			got, err := h.judge(t.Context(), review(t, tc.operation, tc.old, tc.vm))
+			if err != nil {
+				t.Fatal(err)
 			}
 			expect(t, "type", metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, got.TypeMeta)
 			expect(t, "UID", "705ab4f5", string(got.Response.UID))
@@ -101,7 +101,7 @@ func TestReviewsOfVMsAreAnswered(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoReviewOfAVMIsNotAnswered(t *testing.T) {
+func TestVMThatCannotBeReadIsAllowedWithAWarning(t *testing.T) {
 	const create = `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1","operation":"CREATE","object":%s}}`
 	for name, object := range map[string]string{
 		"an array":                    `[]`,
@@ -115,8 +115,12 @@ func TestWhatIsNoReviewOfAVMIsNotAnswered(t *testing.T) {
 		"a long name":                 `{"spec":{"vmname":"` + strings.Repeat("a", 5000) + `"}}`,
 	} {
 		h := newHarness(t, nil, aCloud("default"))
-		if answer, ok := h.judge(t.Context(), fmt.Appendf(nil, create, object)); ok || h.checked != nil {
-			t.Errorf("%s: answered with %v, checked %v", name, answer, h.checked)
+		answer, err := h.judge(t.Context(), fmt.Appendf(nil, create, object))
+		if err != nil || h.checked != nil {
+			t.Fatalf("%s: error %v, checked %v", name, err, h.checked)
 		}
+		want := []string{"the name of the VM was not checked: the fields of the object cannot be read"}
+		expect(t, name+": allowed", true, answer.Response.Allowed)
+		expect(t, name+": warnings", want, answer.Response.Warnings)
 	}
 }

@@ -3,7 +3,7 @@
 // webhook refuses Clouds that do not say which namespaces may use them.
 //
 //	vm_webhook.go     which VMs are checked, and how their reviews are answered
-//	vm_fields.go      the fields of a VM that decide
+//	vm_fields.go      the fields of a VM that the check uses
 //	reviews.go        how many checks may be under way
 //	metrics.go        the number of checks by outcome
 //	cloud_webhook.go  which Clouds are refused
@@ -58,8 +58,8 @@ func SetupVMWebhookWithManager(mgr ctrl.Manager, clients *clouds.Clients) {
 	mgr.GetWebhookServer().Register(vmPath, newVMHandler(reviewTimeout, v))
 }
 
-// newVMHandler lets more reviews in than there may be checks: those are refused with a
-// warning. VMs that have larger reviews, by their annotations, are not checked.
+// newVMHandler lets more reviews in than there may be checks: the VMs of the others are
+// allowed with a warning. VMs that have larger reviews, by their annotations, are not checked.
 func newVMHandler(timeout time.Duration, v *validator) *handler {
 	return newHandler(limits{requests: mostReviews, largest: smallReview, timeout: timeout}, v.judge)
 }
@@ -76,17 +76,23 @@ type validator struct {
 	reviews reviews
 }
 
-// judge answers a review of a VM. Deletions are allowed: the webhook is not registered for
-// them.
-func (v *validator) judge(ctx context.Context, body []byte) (*admissionv1.AdmissionReview, bool) {
-	r, ok := decodeReview(body)
-	if !ok {
-		return nil, false
+// judge answers a review of a VM.
+func (v *validator) judge(ctx context.Context, body []byte) (*admissionv1.AdmissionReview, error) {
+	r, err := decodeReview(body)
+	if err != nil {
+		return nil, err
 	}
+	return r.answer(v.response(ctx, r)), nil
+}
+
+// response allows or refuses a VM. Deletions are allowed: the webhook is not registered for
+// them.
+func (v *validator) response(ctx context.Context, r request) admissionv1.AdmissionResponse {
 	vm, err := decodeVM(r.object)
 	old, oldErr := decodeVM(r.old)
 	if err != nil || oldErr != nil {
-		return nil, false
+		v.count(unchecked)
+		return admissionv1.AdmissionResponse{Allowed: true, Warnings: []string{"the name of the VM was not checked: " + errUnreadable.Error()}}
 	}
 	ctx = log.IntoContext(ctx, log.Log.WithName("admission").WithValues("namespace", vm.Namespace, "name", vm.Name))
 	var warnings []string
@@ -101,7 +107,7 @@ func (v *validator) judge(ctx context.Context, body []byte) (*admissionv1.Admiss
 	if invalid, ok := errors.AsType[*apierrors.StatusError](err); ok {
 		response.Result = &invalid.ErrStatus
 	}
-	return r.answer(response), true
+	return response
 }
 
 // validateCreate checks the name of a VM that the operator is going to create.
