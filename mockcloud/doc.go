@@ -10,14 +10,14 @@
 // Close the Cloud before the httptest.Server, which waits for calls that a fault
 // holds and for event streams: Close ends both.
 //
-// A Cloud consists of parts that share a core. Calls go down: from the handlers and the
-// stages of a call through resources such as servers and networks to the records of
-// servers and the state. Only the Cloud knows all parts.
+// A Cloud consists of parts that share a core. A part calls only the parts that its struct
+// lists: the handlers and the stages of a call use resources such as servers and networks,
+// and these use the records of servers and the state. Only Cloud refers to all parts.
 //
 //	options.go, clock.go
 //	                the options, and the source of time
 //	cloud.go        the parts of a cloud, and its start
-//	lifetime.go     its end
+//	lifetime.go     the end of a cloud
 //	core.go         the state, the settings and the clock, which the parts share
 //	handlers.go     the handlers of a cloud and their routes
 //	router.go       the route of a call

@@ -29,7 +29,7 @@ func defaultHosts() []Host {
 	return hosts
 }
 
-// hosts are the hosts of a cloud, and place servers on them.
+// hosts holds the hosts of a cloud and chooses the host of a server.
 type hosts struct {
 	core  *core
 	views *views

@@ -14,7 +14,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// template is the spec that members are created with, but for their names and their folder.
+// template is the spec that members are created with, except their names and their folder.
 type template struct{ pcapi.VMSpec }
 
 func templateOf(g *pcapi.VmGroup, cloud string) template {
@@ -103,7 +103,7 @@ func (t template) kept(vm *pcapi.VM) bool {
 		vm.Spec.PowerOffMode == t.PowerOffMode && ptr.Equal(vm.Spec.PowerOffTimeout, t.PowerOffTimeout) && maps.Equal(vm.Spec.Tags, t.Tags)
 }
 
-// apply gives a member the fields of the template that can be changed in place, but for the disks. Members share no
+// apply gives a member the fields of the template that can be changed in place, except the disks. Members share no
 // values, because the response to a write is decoded into them.
 func (t template) apply(vm *pcapi.VM) {
 	own := t.DeepCopy()

@@ -9,7 +9,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// AntiAffinity is antiAffinity.
+// AntiAffinity is spec.antiAffinity.
 var AntiAffinity = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return when(vm.Spec.AntiAffinity != nil && !caps.Has(cloud.WithAntiAffinity), "antiAffinity")

@@ -5,7 +5,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// Zone is the zone.
+// Zone is spec.zone.
 var Zone = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
 		return when(vm.Spec.Zone != "" && !caps.Has(cloud.Zones), "zone")
