@@ -142,8 +142,8 @@ func TestListingKeepsWhatReconcilersRead(t *testing.T) {
 func TestEachTextOfAServerIsCounted(t *testing.T) {
 	for _, field := range serverFields() {
 		var server cloud.Server
-		if field.Name == "NetworkID" || field.Type.Kind() != reflect.String || field.Name == "State" {
-			continue // It is no text, is not kept, or is one of a few words.
+		if field.Name == "NetworkID" || field.Name == "State" || field.Type.Kind() != reflect.String && field.Name != "Image" {
+			continue // It is not kept, is one of a few words, or is not a text.
 		}
 		before := costOf(newListed(&server))
 		changeField(t, &server, field)

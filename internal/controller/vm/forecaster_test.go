@@ -213,13 +213,18 @@ func TestForeseenServerHasEachFieldOfTheCreate(t *testing.T) {
 	obs, vm := obsWith(allOf(), attached), complete()
 	pureKind.foreseeCreate(vm, obs)
 	req, server := reflect.ValueOf(pureKind.request(vm, obsWith(allOf(), attached))), reflect.ValueOf(*obs.Resource)
+	var differ []string
 	for asked, value := range req.Fields() {
 		shown, ok := server.Type().FieldByName(asked.Name)
 		if !ok || shown.Type != asked.Type {
+			differ = append(differ, asked.Name)
 			continue
 		}
 		if diff := cmp.Diff(value.Interface(), server.FieldByIndex(shown.Index).Interface()); diff != "" {
 			t.Errorf("%s (-create +server):\n%s", asked.Name, diff)
 		}
 	}
+	equal(t, "fields of a create that a server does not have in the same form", []string{
+		"Template", "PowerState", "Interfaces", "AntiAffinity", "UserData", "IdempotencyKey", "First",
+	}, differ)
 }
