@@ -73,6 +73,11 @@ func approvalRights(t *testing.T) {
 	const off = `{"spec":{"approval":"NotRequired"}}`
 	n := 0
 	setUp.Eventually(func() error { n++; return patch("editor", vm, annotation(fmt.Sprint(n))) }).Should(MatchError(ContainSubstring("approves a plan, for which you lack the right to approve vms")), "the policy is in effect")
+	const fourEyes = "because you have the right to approve plans of"
+	ofApprover := func() error {
+		return users["approver"].Create(t.Context(), testkit.VM(f.namespace, "own", approvedVM), client.DryRunAll)
+	}
+	setUp.Eventually(ofApprover).Should(MatchError(ContainSubstring(fourEyes)), "the policy for four eyes is in effect")
 	for _, o := range []client.Object{vm, g} {
 		setUp.Expect(patch("editor", o, annotation("another"))).To(MatchError(ContainSubstring("approves a plan, for which you lack the right to approve")))
 		setUp.Expect(patch("editor", o, off)).To(MatchError(ContainSubstring("spec.approval is Required, and you lack the right to approve")))
@@ -98,7 +103,6 @@ func approvalRights(t *testing.T) {
 	for i := range members.Items {
 		setUp.Expect(members.Items[i].Status.Plan.ApprovedBy).To(Equal("VmGroup/group"))
 	}
-	const fourEyes = "because you have the right to approve plans of"
 	setUp.Expect(patch("approver", vm, `{"metadata":{"annotations":{"samplecontroller.k8s.io/delete-first":"true"}}}`)).To(MatchError(ContainSubstring(fourEyes)))
 	setUp.Expect(users["approver"].DeleteAllOf(t.Context(), &pcapi.VM{}, client.InNamespace(f.namespace))).To(MatchError(ContainSubstring(fourEyes)))
 	for _, o := range []client.Object{vm, g} {
