@@ -41,10 +41,10 @@ func (b Bootstrap) Start(ctx context.Context) error {
 	begun := time.Now()
 	for {
 		err := b.create(ctx)
-		if err == nil || ctx.Err() != nil {
+		if err == nil {
 			return nil
 		}
-		if !apierrors.IsInternalError(err) {
+		if !apierrors.IsInternalError(err) && ctx.Err() == nil {
 			return fmt.Errorf("create Cloud %q at the endpoint of --default-cloud-endpoint: %w", pcapi.DefaultCloudName, err)
 		}
 		const message = "the default Cloud is not created yet"
