@@ -5,10 +5,9 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// Capabilities returns the capabilities that a Cloud reports; nil before the Cloud has been
-// listed.
+// Capabilities returns the capabilities that a Cloud reports; nil if it reports none and has not been listed.
 func Capabilities(c *pcapi.Cloud) cloud.Capabilities {
-	if c.Status.Servers == nil {
+	if c.Status.Servers == nil && len(c.Status.Capabilities) == 0 {
 		return nil
 	}
 	found := cloud.NewCapabilities()
