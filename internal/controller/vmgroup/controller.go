@@ -21,9 +21,7 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,13 +66,8 @@ type kind struct {
 	clock    func() time.Time
 	// refused holds names that other objects or servers turned out to have.
 	refused refused
-	// failures delays the replacement of members that keep failing.
-	failures failures
-	// sizes delays the reconciles of large groups.
-	sizes sizes
-	// paces and tallies hold how far steps are that take several reconciles.
-	paces   paces
-	tallies tallies
+	// memory holds what is remembered of each group.
+	memory memory
 	// members says what the operator does about members.
 	members *vms.Forecaster
 }
@@ -88,11 +81,6 @@ func newKind(c client.Client, recorder events.EventRecorder, opts controller.Opt
 	return &kind{
 		client: c, recorder: recorder, scope: opts.Scope, clock: opts.Clock, refused: newRefused(opts.Clock),
 		members: vms.NewForecaster(c, opts.Cluster, opts.Clock),
-		failures: failures{
-			next:    map[types.UID]time.Time{},
-			errors:  map[types.UID]map[types.UID]time.Time{},
-			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
-		},
 	}
 }
 
@@ -103,15 +91,8 @@ func (k *kind) reconciler(opts controller.Options) *engine {
 	return &engine{
 		Client: k.client, Recorder: k.recorder, Deadline: deadline, Kind: k, Reported: k.reported, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History,
 		Owns:     controller.Owns(opts.Scope, k.client, opts.Live, k.cloudOf),
-		Disowned: func(g *pcapi.VmGroup) { k.forget(g.UID) },
+		Disowned: func(g *pcapi.VmGroup) { k.memory.forget(g.UID) },
 	}
-}
-
-// forget drops what is remembered of a group that is gone, or another manager's.
-func (k *kind) forget(uid types.UID) {
-	k.failures.forget(uid)
-	k.sizes.set(uid, 0)
-	k.forgetSteps(uid)
 }
 
 func (k *kind) New() *pcapi.VmGroup { return &pcapi.VmGroup{} }
@@ -122,18 +103,11 @@ func (k *kind) EventConditions() []reconciler.EventCondition {
 	return reconciler.EventConditions(pcapi.DeletingCondition, pcapi.ReadyCondition)
 }
 
-// reported forgets the failures of a group that is in sync, and steps that were not
-// continued because somebody changed its size meanwhile.
+// reported records that a group is in sync.
 func (k *kind) reported(g *pcapi.VmGroup, _ *observation, outcome error) {
 	if outcome == nil {
-		k.failures.healed(g.UID, k.clock())
-		k.forgetSteps(g.UID)
+		k.memory.inSync(g.UID, k.clock())
 	}
-}
-
-func (k *kind) forgetSteps(uid types.UID) {
-	k.paces.take(uid)
-	k.tallies.forget(uid, creation, deletion, update)
 }
 
 // SetupWithManager sets up the VmGroup controller with the manager.

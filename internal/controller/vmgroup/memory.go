@@ -1,12 +1,13 @@
 package vmgroup
 
 import (
+	"math"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
@@ -34,100 +35,145 @@ func (r refused) has(g *pcapi.VmGroup, name string) bool {
 	return ok
 }
 
-// sizes remembers which groups are large, so that the reconciles that events of members
-// cause look at a bounded number of members in a time. The zero value is ready for use.
-type sizes struct {
-	mu sync.Mutex
-	of map[types.UID]int
-}
-
-// set records how many members a group has.
-func (s *sizes) set(uid types.UID, members int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if members <= membersPerDelay {
-		delete(s.of, uid)
-		return
-	}
-	if s.of == nil {
-		s.of = map[types.UID]int{}
-	}
-	s.of[uid] = members
-}
-
-// delay returns the time between an event of a member and the reconcile of its group.
-func (s *sizes) delay(uid types.UID) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return memberDelay * time.Duration(max(membersPerDelay, s.of[uid])) / membersPerDelay
-}
-
 type clockFunc func() time.Time
 
 func (c clockFunc) Now() time.Time { return c() }
 
-// failures remembers when members of a group that failed may be replaced again.
-type failures struct {
-	mu   sync.Mutex
-	next map[types.UID]time.Time
-	// errors holds since when the servers of members are in error, by group and member.
-	errors  map[types.UID]map[types.UID]time.Time
-	backoff workqueue.TypedRateLimiter[types.UID]
+// memory holds what this process remembers of groups between reconciles. A new process begins
+// without it: replacements are then delayed anew, and steps begin slowly. The zero value is ready
+// for use.
+type memory struct {
+	mu sync.Mutex
+	of map[types.UID]*record
 }
 
-// wait returns the time until failed members may be replaced; 0 if they may be now.
-func (f *failures) wait(uid types.UID, now time.Time) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return max(0, f.next[uid].Sub(now))
+// record is what is remembered of one group.
+type record struct {
+	// members is the number of members of a group with more than membersPerDelay.
+	members int
+	// errors holds since when the servers of members are in error, by member.
+	errors map[types.UID]time.Time
+	// replaceable is when members that failed may be replaced again, and backoff the next delay.
+	replaceable time.Time
+	backoff     wait.Backoff
+	// pace and changed are the pace of a step that is to be continued, and how many members it changed.
+	pace    pace
+	changed map[change]int
 }
 
-// observe returns for how long members of a group whose servers are in error may still
+// with calls do with the record of a group, and drops the record if nothing is left in it.
+func (m *memory) with(group types.UID, do func(*record)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of[group]
+	if r == nil {
+		r = &record{}
+	}
+	do(r)
+	if r.members == 0 && len(r.errors) == 0 && r.replaceable.IsZero() && r.pace == (pace{}) && len(r.changed) == 0 {
+		delete(m.of, group)
+		return
+	}
+	if m.of == nil {
+		m.of = map[types.UID]*record{}
+	}
+	m.of[group] = r
+}
+
+// forget drops what is remembered of a group.
+func (m *memory) forget(group types.UID) { m.with(group, func(r *record) { *r = record{} }) }
+
+// setSize records how many members a group has.
+func (m *memory) setSize(group types.UID, members int) {
+	if members <= membersPerDelay {
+		members = 0
+	}
+	m.with(group, func(r *record) { r.members = members })
+}
+
+// memberDelay returns the time between an event of a member and the reconcile of its group, so
+// that the reconciles of large groups look at a bounded number of members in a time.
+func (m *memory) memberDelay(group types.UID) (delay time.Duration) {
+	m.with(group, func(r *record) {
+		delay = memberDelay * time.Duration(max(membersPerDelay, r.members)) / membersPerDelay
+	})
+	return delay
+}
+
+// untilReplaceable returns the time until failed members may be replaced; 0 if they may be now.
+func (m *memory) untilReplaceable(group types.UID, now time.Time) (left time.Duration) {
+	m.with(group, func(r *record) { left = max(0, r.replaceable.Sub(now)) })
+	return left
+}
+
+// observeErrors returns for how long members of a group whose servers are in error may still
 // recover. The time counts from the first observation by this process, and only while their
 // Cloud answers.
-func (f *failures) observe(group types.UID, obs *observation, now time.Time, grace time.Duration) map[types.UID]time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	since, left := map[types.UID]time.Time{}, map[types.UID]time.Duration{}
-	for _, vm := range obs.members {
-		if !inError(vm) {
-			continue
+func (m *memory) observeErrors(group types.UID, obs *observation, now time.Time, grace time.Duration) map[types.UID]time.Duration {
+	left := map[types.UID]time.Duration{}
+	m.with(group, func(r *record) {
+		since := map[types.UID]time.Time{}
+		for _, vm := range obs.members {
+			if !inError(vm) {
+				continue
+			}
+			first, known := r.errors[vm.UID]
+			if !known || !obs.reachable {
+				first = now
+			}
+			since[vm.UID], left[vm.UID] = first, max(0, first.Add(grace).Sub(now))
 		}
-		first, known := f.errors[group][vm.UID]
-		if !known || !obs.reachable {
-			first = now
-		}
-		since[vm.UID], left[vm.UID] = first, max(0, first.Add(grace).Sub(now))
-	}
-	delete(f.errors, group)
-	if len(since) > 0 {
-		f.errors[group] = since
-	}
+		r.errors = since
+	})
 	return left
 }
 
 // replaced records that members were replaced because they failed.
-func (f *failures) replaced(uid types.UID, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.next[uid] = now.Add(f.backoff.When(uid))
+func (m *memory) replaced(group types.UID, now time.Time) {
+	m.with(group, func(r *record) {
+		if r.replaceable.IsZero() {
+			r.backoff = wait.Backoff{Duration: firstBackoff, Factor: 2, Steps: math.MaxInt, Cap: lastBackoff}
+		}
+		r.replaceable = now.Add(r.backoff.Step())
+	})
 }
 
-// healed forgets the failures of a group in sync if the last is long enough ago: a
-// member that fails soon after it was Ready continues the backoff.
-func (f *failures) healed(uid types.UID, now time.Time) {
-	f.mu.Lock()
-	next, known := f.next[uid]
-	f.mu.Unlock()
-	if known && now.Sub(next) > lastBackoff {
-		f.forget(uid)
-	}
+// inSync records that a group is in sync: a step that was not continued has ended, and failures
+// are forgotten if the last is long enough ago. A member that fails soon after it was Ready
+// continues the backoff.
+func (m *memory) inSync(group types.UID, now time.Time) {
+	m.with(group, func(r *record) {
+		r.pace, r.changed = pace{}, nil
+		if !r.replaceable.IsZero() && now.Sub(r.replaceable) > lastBackoff {
+			r.errors, r.replaceable = nil, time.Time{}
+		}
+	})
 }
 
-func (f *failures) forget(uid types.UID) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.next, uid)
-	delete(f.errors, uid)
-	f.backoff.Forget(uid)
+// takePace returns the pace with which a step begins, and forgets it.
+func (m *memory) takePace(group types.UID) (taken pace) {
+	m.with(group, func(r *record) { taken, r.pace = r.pace, pace{} })
+	taken.limit = max(1, taken.limit)
+	return taken
+}
+
+// keepPace records the pace of a step that is to be continued.
+func (m *memory) keepPace(group types.UID, current pace) {
+	m.with(group, func(r *record) { r.pace = current })
+}
+
+// count adds n changes of a group's members to those of its step, and returns how many there are.
+// They are forgotten if the step has ended.
+func (m *memory) count(group types.UID, c change, n int, ended bool) (total int) {
+	m.with(group, func(r *record) {
+		if total = r.changed[c] + n; ended {
+			delete(r.changed, c)
+			return
+		}
+		if r.changed == nil {
+			r.changed = map[change]int{}
+		}
+		r.changed[c] = total
+	})
+	return total
 }

@@ -57,12 +57,12 @@ func (obs *observation) until(vm *pcapi.VM) time.Duration {
 
 // Observe reads the members and what their Cloud can do.
 func (k *kind) Observe(ctx context.Context, g *pcapi.VmGroup) (*observation, error) {
-	obs := &observation{claimed: controllerutil.ContainsFinalizer(g, pcapi.VmGroupFinalizer), patience: k.failures.wait(g.UID, k.clock())}
+	obs := &observation{claimed: controllerutil.ContainsFinalizer(g, pcapi.VmGroupFinalizer), patience: k.memory.untilReplaceable(g.UID, k.clock())}
 	var err error
 	if obs.members, err = k.membersOf(ctx, g); err != nil {
 		return obs, err
 	}
-	k.sizes.set(g.UID, len(obs.members))
+	k.memory.setSize(g.UID, len(obs.members))
 	if g.DeletionTimestamp.IsZero() {
 		if err := k.observeCloud(ctx, g, obs); err != nil {
 			return obs, err
@@ -137,7 +137,7 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 	obs.caps = controller.Capabilities(c)
 	obs.reachable = meta.IsStatusConditionTrue(c.Status.Conditions, pcapi.ReadyCondition)
 	obs.step = max(1, c.Spec.UtilizationStep)
-	obs.recovering = k.failures.observe(g.UID, obs, k.clock(), graceOn(c, obs.caps))
+	obs.recovering = k.memory.observeErrors(g.UID, obs, k.clock(), graceOn(c, obs.caps))
 	return nil
 }
 

@@ -3,11 +3,9 @@ package vmgroup
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -59,34 +57,6 @@ func (p *pace) ended(began, now time.Time) {
 	}
 }
 
-// paces remembers the pace of groups whose step is to be continued. The zero value is
-// ready for use.
-type paces struct {
-	mu sync.Mutex
-	of map[types.UID]pace
-}
-
-// take returns the pace with which a step begins, and forgets it.
-func (p *paces) take(uid types.UID) pace {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	kept, ok := p.of[uid]
-	delete(p.of, uid)
-	if !ok {
-		return pace{limit: 1}
-	}
-	return kept
-}
-
-func (p *paces) keep(uid types.UID, current pace) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.of == nil {
-		p.of = map[types.UID]pace{}
-	}
-	p.of[uid] = current
-}
-
 // forEach calls do for the first maxChanges of n indices, one at first and at most
 // maxInFlight at a time, and begins no further call after a failure. It returns how many
 // succeeded. If indices are left, the outcome is a wait for the next reconcile, which
@@ -98,7 +68,7 @@ func (k *kind) forEach(g *pcapi.VmGroup, n int, do func(i int) error) (succeeded
 		err   error
 	}
 	var (
-		current       = k.paces.take(g.UID)
+		current       = k.memory.takePace(g.UID)
 		results       = make(chan result)
 		end           = min(n, maxChanges)
 		start         = k.clock()
@@ -127,7 +97,7 @@ func (k *kind) forEach(g *pcapi.VmGroup, n int, do func(i int) error) (succeeded
 	case held:
 		return succeeded, reconciler.Wait(delay, pcapi.ScalingReason, "the API server has too many requests: going on with the members later")
 	case err == nil && next < n:
-		k.paces.keep(g.UID, current)
+		k.memory.keepPace(g.UID, current)
 		return succeeded, reconciler.Wait(continueAfter, pcapi.ScalingReason, "going on with the members")
 	}
 	return succeeded, err
@@ -142,37 +112,4 @@ func heldUp(err error) (time.Duration, bool) {
 		return max(minWait, time.Duration(delay)*time.Second), true
 	}
 	return minWait, errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
-}
-
-// tallies counts the changes of steps that take several reconciles. The zero value is
-// ready for use.
-type tallies struct {
-	mu sync.Mutex
-	of map[types.UID]map[change]int
-}
-
-// add adds n changes of a group's members, and returns how many there were until now.
-func (t *tallies) add(group types.UID, c change, n int) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.of == nil {
-		t.of = map[types.UID]map[change]int{}
-	}
-	if t.of[group] == nil {
-		t.of[group] = map[change]int{}
-	}
-	t.of[group][c] += n
-	return t.of[group][c]
-}
-
-// forget drops the counts of changes of a group.
-func (t *tallies) forget(group types.UID, changes ...change) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, c := range changes {
-		delete(t.of[group], c)
-	}
-	if len(t.of[group]) == 0 {
-		delete(t.of, group)
-	}
 }

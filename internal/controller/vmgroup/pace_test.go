@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/controller"
 )
 
@@ -186,8 +187,8 @@ func TestChangeMembersRecordsOneEventForAStep(t *testing.T) {
 				for event := range recorder.Events {
 					got = append(got, event)
 				}
-				if fmt.Sprint(got) != fmt.Sprint(test.events) || len(k.tallies.of) != 0 {
-					t.Errorf("events %q, %v left, want %q", got, k.tallies.of, test.events)
+				if fmt.Sprint(got) != fmt.Sprint(test.events) || changesLeft(k, g) != 0 {
+					t.Errorf("events %q, %d changes left, want %q", got, changesLeft(k, g), test.events)
 				}
 			})
 		})
@@ -198,12 +199,18 @@ func TestGroupInSyncForgetsStepsThatWereNotContinued(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kind, _ *events.FakeRecorder) {
 		g, w := groupOfSize(1), &writes{fails: -1}
 		_ = k.changeMembers(g, maxChanges+1, creation, w.do)
-		if len(k.paces.of) == 0 || len(k.tallies.of) == 0 {
+		if r := k.memory.of[g.UID]; r == nil || r.pace == (pace{}) || len(r.changed) == 0 {
 			t.Fatal("nothing is remembered of a step that is to be continued")
 		}
 		k.reported(g, nil, nil)
-		if len(k.paces.of) != 0 || len(k.tallies.of) != 0 {
-			t.Errorf("%v and %v are left", k.paces.of, k.tallies.of)
+		if left := k.memory.of[g.UID]; left != nil {
+			t.Errorf("%v is left", *left)
 		}
 	})
+}
+
+// changesLeft returns how many kinds of changes are remembered of a group.
+func changesLeft(k *kind, g *pcapi.VmGroup) (left int) {
+	k.memory.with(g.UID, func(r *record) { left = len(r.changed) })
+	return left
 }

@@ -245,24 +245,30 @@ func TestRevisionChangesWithTheTemplate(t *testing.T) {
 
 func TestFailuresDelayReplacementsMoreAndMore(t *testing.T) {
 	k := New(nil, nil, controller.Options{Clock: func() time.Time { return dawn }}).Kind.(*kind)
-	if got := k.failures.wait("group", dawn); got != 0 {
+	if got := k.memory.untilReplaceable("group", dawn); got != 0 {
 		t.Errorf("before any failure: wait %s", got)
 	}
 	for _, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
-		k.failures.replaced("group", dawn)
-		if got := k.failures.wait("group", dawn); got != want {
+		k.memory.replaced("group", dawn)
+		if got := k.memory.untilReplaceable("group", dawn); got != want {
 			t.Errorf("wait %s, want %s", got, want)
 		}
 	}
-	k.failures.healed("group", dawn.Add(40*time.Second+lastBackoff))
-	if got := k.failures.wait("group", dawn); got == 0 {
+	k.memory.inSync("group", dawn.Add(40*time.Second+lastBackoff))
+	if got := k.memory.untilReplaceable("group", dawn); got == 0 {
 		t.Error("the backoff of a group that was in sync for a moment began anew")
 	}
-	if got := k.failures.wait("another", dawn); got != 0 {
+	if got := k.memory.untilReplaceable("another", dawn); got != 0 {
 		t.Errorf("another group waits %s", got)
 	}
-	k.failures.healed("group", dawn.Add(41*time.Second+lastBackoff))
-	if got := k.failures.wait("group", dawn); got != 0 {
+	for range 10 {
+		k.memory.replaced("often", dawn)
+	}
+	if got := k.memory.untilReplaceable("often", dawn); got != lastBackoff {
+		t.Errorf("after ten failures: wait %s, want %s", got, lastBackoff)
+	}
+	k.memory.inSync("group", dawn.Add(41*time.Second+lastBackoff))
+	if got := k.memory.untilReplaceable("group", dawn); got != 0 {
 		t.Errorf("in sync again: wait %s", got)
 	}
 }
@@ -298,7 +304,7 @@ func TestMemberInErrorIsReplacedOnlyIfItsServerDoesNotRecover(t *testing.T) {
 				}
 				obs := observed([]*pcapi.VM{member})
 				obs.reachable = test.unreachable == nil || !test.unreachable(s)
-				obs.recovering = k.failures.observe("group", obs, dawn.Add(time.Duration(s)*time.Second), grace)
+				obs.recovering = k.memory.observeErrors("group", obs, dawn.Add(time.Duration(s)*time.Second), grace)
 				m := movesFor(groupOfSize(1), obs)
 				if len(m.remove) > 0 {
 					got = s
@@ -313,9 +319,9 @@ func TestMemberInErrorIsReplacedOnlyIfItsServerDoesNotRecover(t *testing.T) {
 		})
 	}
 	k := newKind(nil, nil, controller.Options{Clock: func() time.Time { return dawn }})
-	k.failures.observe("group", observed([]*pcapi.VM{vm("a", broken)}), dawn, grace)
-	k.failures.forget("group")
-	if len(k.failures.errors) != 0 {
+	k.memory.observeErrors("group", observed([]*pcapi.VM{vm("a", broken)}), dawn, grace)
+	k.memory.forget("group")
+	if len(k.memory.of) != 0 {
 		t.Error("a group that is gone is remembered")
 	}
 }
@@ -358,27 +364,24 @@ func TestGroupInSyncForgetsItsFailures(t *testing.T) {
 	now := dawn
 	r := New(nil, nil, controller.Options{Clock: func() time.Time { return now }})
 	k, g := r.Kind.(*kind), groupOfSize(1)
-	k.failures.replaced(g.UID, now)
+	k.memory.replaced(g.UID, now)
 	now = now.Add(firstBackoff + lastBackoff + time.Second)
 	r.Reported(g, observed(nil), errors.New("not in sync"))
-	if _, known := k.failures.next[g.UID]; !known {
+	if k.memory.of[g.UID] == nil {
 		t.Error("the failures are forgotten although the group is not in sync")
 	}
 	r.Reported(g, observed(nil), nil)
-	if _, known := k.failures.next[g.UID]; known {
+	if k.memory.of[g.UID] != nil {
 		t.Error("the failures are still known although the group is in sync")
 	}
 }
 
 func TestDeletedGroupIsForgotten(t *testing.T) {
 	k, g := newKind(nil, nil, controller.Options{Clock: func() time.Time { return dawn }}), groupOfSize(1)
-	k.failures.replaced(g.UID, dawn)
-	k.sizes.set(g.UID, 10_000)
-	k.reconciler(controller.Options{}).Forget(func(o client.Object) { k.forget(o.GetUID()) }).Delete(t.Context(), event.DeleteEvent{Object: g}, nil)
-	if len(k.failures.next) != 0 || k.failures.backoff.NumRequeues(g.UID) != 0 {
-		t.Error("the failures of a group are known although it was deleted, whoever removed its finalizer")
-	}
-	if len(k.sizes.of) != 0 {
-		t.Error("the size of a group is known although it was deleted")
+	k.memory.replaced(g.UID, dawn)
+	k.memory.setSize(g.UID, 10_000)
+	k.reconciler(controller.Options{}).Forget(func(o client.Object) { k.memory.forget(o.GetUID()) }).Delete(t.Context(), event.DeleteEvent{Object: g}, nil)
+	if len(k.memory.of) != 0 {
+		t.Error("a group is remembered although it was deleted, whoever removed its finalizer")
 	}
 }

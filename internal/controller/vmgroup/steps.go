@@ -34,14 +34,10 @@ var (
 // that takes several reconciles.
 func (k *kind) changeMembers(g *pcapi.VmGroup, n int, c change, do func(i int) error) error {
 	changed, err := k.forEach(g, n, do)
-	total := k.tallies.add(g.UID, c, changed)
-	if reconciler.Reason(err) == pcapi.ScalingReason { // the next reconcile continues
-		return err
-	}
-	k.tallies.forget(g.UID, c)
-	switch total {
-	case 0:
-	case 1:
+	continued := reconciler.Reason(err) == pcapi.ScalingReason
+	switch total := k.memory.count(g.UID, c, changed, !continued); {
+	case continued, total == 0:
+	case total == 1:
 		k.recorder.Eventf(g, nil, corev1.EventTypeNormal, c.reason, c.action, "%s 1 member", c.verb)
 	default:
 		k.recorder.Eventf(g, nil, corev1.EventTypeNormal, c.reason, c.action, "%s %d members", c.verb, total)
@@ -59,7 +55,7 @@ func (k *kind) claim() step {
 // release removes the finalizer.
 func (k *kind) release() step {
 	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
-		k.failures.forget(g.UID)
+		k.memory.forget(g.UID)
 		return reconciler.Release(ctx, k.client, g, pcapi.VmGroupFinalizer)
 	}}
 }
@@ -69,7 +65,7 @@ func (k *kind) release() step {
 func (k *kind) remove(m moves) step {
 	return step{Name: "Remove", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
 		if m.replaces {
-			k.failures.replaced(g.UID, k.clock())
+			k.memory.replaced(g.UID, k.clock())
 		}
 		return k.changeMembers(g, len(m.remove), deletion, func(i int) error {
 			vm := m.remove[i]

@@ -41,8 +41,8 @@ func (k *kind) watch(ctx context.Context, b *builder.Builder, reader client.Read
 	changed := controller.InScope(ctx, k.scope, reader, k.cloudOf, reconciler.ChangedByUser(pcapi.VmGroupFinalizer, reconciler.FinalizerAlone))
 	return tenancy.Watch(b, k.scope, find.ByNamespace, find.ByCloud).
 		For(&pcapi.VmGroup{}, builder.WithPredicates(changed)).
-		Watches(&pcapi.VmGroup{}, engine.Forget(func(g client.Object) { k.forget(g.GetUID()) })).
-		Watches(&pcapi.VM{}, enqueueGroup{&k.sizes}, builder.WithPredicates(memberChanged)).
+		Watches(&pcapi.VmGroup{}, engine.Forget(func(g client.Object) { k.memory.forget(g.GetUID()) })).
+		Watches(&pcapi.VM{}, enqueueGroup{&k.memory}, builder.WithPredicates(memberChanged)).
 		Watches(&pcapi.Cloud{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(capabilitiesChanged)).
 		WithOptions(controller.FairAmongNamespaces(workers))
 }
@@ -68,13 +68,13 @@ func groupOf(o client.Object) []string {
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // enqueueGroup enqueues the group of a VM, after the delay for its size.
-type enqueueGroup struct{ *sizes }
+type enqueueGroup struct{ *memory }
 
 var _ handler.EventHandler = enqueueGroup{}
 
 func (h enqueueGroup) enqueue(o client.Object, q queue) {
 	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == kindName {
-		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}}, h.delay(owner.UID))
+		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}}, h.memberDelay(owner.UID))
 	}
 }
 

@@ -32,9 +32,9 @@ func TestEventsOfMembersAreCollectedForLongerInLargeGroups(t *testing.T) {
 		members int
 		want    string
 	}{{0, "200ms"}, {2_000, "200ms"}, {10_000, "1s"}, {50_000, "5s"}, {10, "200ms"}} {
-		k.sizes.set(g.UID, step.members)
+		k.memory.setSize(g.UID, step.members)
 		q := &delays{}
-		enqueueGroup{&k.sizes}.Delete(t.Context(), event.DeleteEvent{Object: member}, q)
+		enqueueGroup{&k.memory}.Delete(t.Context(), event.DeleteEvent{Object: member}, q)
 		if want := "ns/web after " + step.want; len(q.queued) != 1 || q.queued[0] != want {
 			t.Errorf("with %d members: queued %v, want %s", step.members, q.queued, want)
 		}
