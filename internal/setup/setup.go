@@ -60,7 +60,7 @@ type Options struct {
 	// NameCheck makes the manager's webhook server check the names of VMs before they are
 	// stored, and CloudWebhook the allowedNamespaces of Clouds, whether it leads or not.
 	NameCheck, CloudWebhook bool
-	// CallTimeout bounds one call to a cloud with all its tries, rest.DefaultTimeout if zero.
+	// CallTimeout bounds one call to a cloud with all its tries, transport.DefaultTimeout if zero.
 	CallTimeout time.Duration
 	// Scope is the part of all Clouds that the manager reconciles, with the objects
 	// that use them.

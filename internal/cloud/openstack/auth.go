@@ -23,10 +23,6 @@ const (
 	bestMicroversion = 79
 )
 
-// renewBefore is how long before its end a token is renewed; a tenth of its life where
-// that is less.
-const renewBefore = 30 * time.Second
-
 // auth has the token that the identity service gave, and logs in for another.
 type auth struct {
 	exchange    *exchange
@@ -190,12 +186,7 @@ func (a *auth) granted(call *call, opened *tokens.CreateResult) (*grant, *cloud.
 	if failed != nil {
 		return nil, failed
 	}
-	got := &grant{token: token.ID, project: project.ID, services: services}
-	// An expiry in the past comes from a wrong clock: the token is renewed on 401.
-	if life := time.Until(token.ExpiresAt); !token.ExpiresAt.IsZero() && life > 0 {
-		got.renewAt = token.ExpiresAt.Add(-min(renewBefore, life/10))
-	}
-	return got, nil
+	return &grant{token: token.ID, project: project.ID, services: services, renewAt: transport.RenewalTime(token.ExpiresAt)}, nil
 }
 
 // negotiate returns the microversion to use with the compute service.

@@ -15,9 +15,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// DefaultTimeout is that of a Config without one.
-const DefaultTimeout = 30 * time.Second
-
 // The values of Config.Network that name no network.
 const (
 	noNetwork   = "none"
@@ -43,7 +40,7 @@ type Config struct {
 	// AllowHTTP allows services that are reached over http.
 	AllowHTTP bool
 	Limits    transport.Limits
-	// Timeout bounds one call with all its requests, DefaultTimeout if zero.
+	// Timeout bounds one call with all its requests, transport.DefaultTimeout if zero.
 	Timeout time.Duration
 	// Image and Flavor are those of servers without a template or a size; may be
 	// empty.
@@ -78,7 +75,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("timeout: must be positive")
 	}
 	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = transport.DefaultTimeout
 	}
 	if c.Version == "" {
 		c.Version = "dev"

@@ -81,7 +81,7 @@ func (c *flavorClient) flavorFor(ctx context.Context, op, name string, asked siz
 	defer func() { <-c.turn }()
 	for fresh := false; ; fresh = true {
 		age := time.Since(c.listed)
-		if age > lookupKept || (fresh && age > lookupAgain) {
+		if age > transport.NameLifetime || (fresh && age > lookupAgain) {
 			all, err := c.listFlavors(ctx, op)
 			if err != nil {
 				return flavor{}, err

@@ -14,9 +14,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// lookupKept is how long flavors, images and networks that were found are used.
-const lookupKept = 5 * time.Minute
-
 // maxLookups bounds the names whose ids are kept.
 const maxLookups = 1000
 
@@ -45,7 +42,7 @@ func newLookup(s *session, noun string) *lookup {
 func (l *lookup) get(name string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.ids[name]; time.Since(f.at) < lookupKept {
+	if f := l.ids[name]; time.Since(f.at) < transport.NameLifetime {
 		return f.id
 	}
 	return ""

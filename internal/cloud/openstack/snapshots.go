@@ -12,9 +12,6 @@ import (
 )
 
 const (
-	// snapshotHold bounds how long a call waits for a snapshot to be taken. Then the caller
-	// comes back.
-	snapshotHold = 5 * time.Second
 	// snapshotPause is the time between the first two looks at a snapshot that is being
 	// taken, and doubles with each look.
 	snapshotPause = 250 * time.Millisecond
@@ -172,7 +169,7 @@ func valueOf(s *cloud.Snapshot) cloud.Snapshot {
 // awaitSnapshot waits a short time until an image has its data. The compute service deletes
 // an image that it cannot complete.
 func (c *Client) awaitSnapshot(ctx context.Context, op, serverID, id string) (cloud.Snapshot, *cloud.Error) {
-	until := time.Now().Add(snapshotHold)
+	until := time.Now().Add(transport.WorkTimeout)
 	for pause := snapshotPause; ; pause *= 2 {
 		i, err := c.snapshots.get(ctx, op, serverID, id)
 		switch {

@@ -16,9 +16,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// DefaultTimeout is that of a Config without one.
-const DefaultTimeout = 30 * time.Second
-
 // Config describes how to reach one cloud.
 type Config struct {
 	// Name is the Cloud's name; it labels metrics and logs.
@@ -32,7 +29,7 @@ type Config struct {
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool
 	Limits             Limits
-	// Timeout bounds one call with all its tries, DefaultTimeout if zero.
+	// Timeout bounds one call with all its tries, transport.DefaultTimeout if zero.
 	Timeout time.Duration
 	// UniqueNames is the guarantee of a cloud that has no GET /capabilities to ask.
 	UniqueNames bool
@@ -64,7 +61,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("timeout: must be positive")
 	}
 	if c.Timeout == 0 {
-		c.Timeout = DefaultTimeout
+		c.Timeout = transport.DefaultTimeout
 	}
 	if c.Version == "" {
 		c.Version = "dev"

@@ -10,10 +10,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// renewBefore is how long before its end a session is renewed; a tenth of its life
-// where that is less.
-const renewBefore = 30 * time.Second
-
 // session is the token that the cloud gave for a username and a password.
 type session struct {
 	login *transport.Login
@@ -48,11 +44,7 @@ func (s *session) opened(token string, expires time.Time) {
 	s.login.Accept()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.token, s.renewAt = token, time.Time{}
-	// An expiry in the past comes from a wrong clock: the session is renewed on 401.
-	if life := time.Until(expires); !expires.IsZero() && life > 0 {
-		s.renewAt = expires.Add(-min(renewBefore, life/10))
-	}
+	s.token, s.renewAt = token, transport.RenewalTime(expires)
 }
 
 // close returns the token of the session to end, empty if there is none.

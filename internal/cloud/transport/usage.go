@@ -3,11 +3,7 @@ package transport
 import (
 	"context"
 	"sync"
-	"time"
 )
-
-// CloseTimeout bounds the request that ends a session when a client is closed.
-const CloseTimeout = 5 * time.Second
 
 // Usage counts the calls of a client under way, so that it is closed after the last.
 type Usage struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 const (
@@ -210,7 +211,7 @@ func (a *attachedDisks) detach(ctx context.Context, op string, at *site, vm enti
 	}
 	a.log.Info("detaching disks that others attached to a VM that is deleted", "disks", filesOf(disks))
 	a.tasks.started(task)
-	info, err := a.tasks.waitFor(ctx, at, task, powerOffHold)
+	info, err := a.tasks.waitFor(ctx, at, task, transport.WorkTimeout)
 	switch {
 	case err != nil:
 		return a.faults.fail(ctx, op, err)

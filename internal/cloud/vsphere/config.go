@@ -14,9 +14,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// DefaultTimeout is that of a Config without one.
-const DefaultTimeout = 30 * time.Second
-
 // Config describes how to reach one vCenter, and which part of its inventory is used.
 type Config struct {
 	// Name is the Cloud's name; it labels metrics and logs.
@@ -29,7 +26,7 @@ type Config struct {
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool
 	Limits             transport.Limits
-	// Timeout bounds one call with all its requests, DefaultTimeout if zero.
+	// Timeout bounds one call with all its requests, transport.DefaultTimeout if zero.
 	Timeout time.Duration
 	Place   Place
 	// Version is the operator's, for User-Agent; "dev" if empty.
@@ -70,7 +67,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Timeout < 0 {
 		return c, errors.New("timeout: must be positive")
 	}
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.Timeout = cmp.Or(c.Timeout, transport.DefaultTimeout)
 	c.Version = cmp.Or(c.Version, "dev")
 	if c.Place.Folder == "" {
 		return c, errors.New("folder: is empty; give the VM folder that belongs to the operator")

@@ -2,17 +2,13 @@ package vsphere
 
 import (
 	"context"
-	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
-
-// powerOffHold is how long a deletion waits for the VM to be powered off, which takes a
-// second or two. Then the caller comes back.
-const powerOffHold = 5 * time.Second
 
 // deletes deletes servers.
 type deletes struct {
@@ -79,7 +75,7 @@ func (d *deletes) powerOff(ctx context.Context, op string, at *site, vm entity) 
 		return changed(d.faults.fail(ctx, op, err), err)
 	}
 	d.tasks.started(started)
-	info, err := d.tasks.waitFor(ctx, at, started, powerOffHold)
+	info, err := d.tasks.waitFor(ctx, at, started, transport.WorkTimeout)
 	switch {
 	case err != nil:
 		return d.faults.fail(ctx, op, err)

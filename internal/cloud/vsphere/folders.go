@@ -36,10 +36,6 @@ func folder(ctx context.Context, op string, at *site, name string) (*types.Manag
 	return found, err
 }
 
-// folderHold is how long a folder is used without looking for it again: somebody may move it
-// out of the root.
-const folderHold = 10 * time.Second
-
 // folders makes and removes folders, and remembers those that VMs were created in.
 type folders struct {
 	calls    *calls
@@ -63,7 +59,7 @@ func (f *folders) get(at *site, name string) (types.ManagedObjectReference, bool
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found, ok := f.known[name]
-	return found.ref, ok && f.of == at && time.Since(found.at) < folderHold
+	return found.ref, ok && f.of == at && time.Since(found.at) < defaultHold
 }
 
 func (f *folders) put(at *site, name string, ref types.ManagedObjectReference, since time.Time) {

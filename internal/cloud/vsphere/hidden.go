@@ -9,10 +9,6 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// hiddenFor is how long the answer to a search for hidden VMs is used. A VM that was
-// readable to this client before is found by its reference.
-const hiddenFor = 10 * time.Second
-
 // hidden knows whether there are VMs without an instance UUID, because the vCenter cannot
 // read them. While there are, that a search finds no VM proves nothing.
 type hidden struct {
@@ -21,7 +17,8 @@ type hidden struct {
 	found bool
 }
 
-// any reports whether there are hidden VMs below the root.
+// any reports whether there are hidden VMs below the root. A VM that was readable to this client
+// before is found by its reference.
 func (h *hidden) any(ctx context.Context, at *site) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,6 +36,6 @@ func (h *hidden) any(ctx context.Context, at *site) (bool, error) {
 		exists := vm.lost() || vm.faults[uuidPath] != nil || vm.props[powerPath] == types.VirtualMachinePowerStatePoweredOn // and is not being created
 		return exists && !vm.configured() && vm.text(summaryUUIDPath) == ""
 	})
-	h.until = time.Now().Add(hiddenFor)
+	h.until = time.Now().Add(defaultHold)
 	return h.found, nil
 }

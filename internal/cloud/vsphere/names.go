@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/vmware/govmomi/vim25/types"
-)
 
-// namesHold is how long a name is used without asking again.
-const namesHold = 5 * time.Minute
+	"github.com/privatecloud/operator/internal/cloud/transport"
+)
 
 // names remembers the names of hosts and folders.
 type names struct {
@@ -26,7 +25,7 @@ func (n *names) get(ref types.ManagedObjectReference, now time.Time) (string, bo
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	known, ok := n.known[ref.Value]
-	return known.name, ok && now.Sub(known.at) < namesHold
+	return known.name, ok && now.Sub(known.at) < transport.NameLifetime
 }
 
 func (n *names) put(ref types.ManagedObjectReference, name string, now time.Time) {

@@ -12,8 +12,9 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// defaultDefectHold is how long a site is used of which a zone is missing. Then it is looked for again.
-const defaultDefectHold = 10 * time.Second
+// defaultHold is how long an answer of a vCenter is used that somebody may change at any time: a folder, which can be
+// moved; a site without one of its zones; that no VM is hidden.
+const defaultHold = 10 * time.Second
 
 // sites finds the site, and remembers it.
 type sites struct {

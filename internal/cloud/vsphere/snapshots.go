@@ -10,12 +10,10 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 const (
-	// snapshotHold is how long a call waits for a snapshot to be taken or removed. Then the
-	// caller comes back.
-	snapshotHold = 5 * time.Second
 	// quiesceFrom and quiesceTo bound the time that a vCenter gives a guest, in minutes.
 	quiesceFrom = 5
 	quiesceTo   = 240
@@ -147,7 +145,7 @@ func inProgress(fault types.BaseMethodFault) bool {
 // vCenter does if it takes longer.
 func (s *snapshots) await(ctx context.Context, op string, at *site, task types.ManagedObjectReference, working string) error {
 	s.tasks.started(task)
-	info, err := s.tasks.waitFor(ctx, at, task, snapshotHold)
+	info, err := s.tasks.waitFor(ctx, at, task, transport.WorkTimeout)
 	switch {
 	case err != nil:
 		failed := s.faults.fail(ctx, op, err)
