@@ -1,6 +1,7 @@
 package mockcloud
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -9,9 +10,6 @@ import (
 
 func TestCapabilityThatIsOffIsRejected(t *testing.T) {
 	cases := map[Capability]struct{ method, path, body, want string }{
-		Labels:   {"POST", "/servers", `{"name":"x","labels":{"a":"b"}}`, CodeUnsupported},
-		Power:    {"POST", "/servers", `{"name":"x","powerState":"On"}`, CodeUnsupported},
-		Folders:  {"POST", "/servers", `{"name":"x","folder":"f"}`, CodeUnsupported},
 		Networks: {"GET", "/networks", ``, CodeNotFound},
 		Resize:   {"PATCH", "/servers/any", `{"cpu":2}`, CodeUnsupported},
 		Hosts:    {"GET", "/hosts", ``, CodeNotFound},
@@ -31,12 +29,69 @@ func TestCapabilityThatIsOffIsRejected(t *testing.T) {
 	}
 }
 
+func TestEachFieldOfACreateIsBoundedAndNeedsItsCapability(t *testing.T) {
+	text := func(bytes int) string { return `"` + strings.Repeat("x", bytes) + `"` }
+	cases := map[string]struct {
+		// needs is the capability without which the field is unsupported; without one, the core profile lacks the field.
+		needs Capability
+		// value is accepted, and beyond is more than is allowed.
+		value, beyond string
+	}{
+		"name":         {beyond: text(300)},
+		"cpu":          {value: `2`, beyond: `1025`},
+		"memory":       {value: `2`, beyond: `65537`},
+		"template":     {value: `"debian"`, beyond: text(256)},
+		"folder":       {Folders, `"f"`, text(256)},
+		"networkId":    {Networks, `"n1"`, text(256)},
+		"powerState":   {Power, `"On"`, `"Sideways"`},
+		"labels":       {Labels, `{"a":"b"}`, `{"a":` + text(1025) + `}`},
+		"userData":     {UserData, `"YWJj"`, `"` + strings.Repeat("YWJj", 22_000) + `"`},
+		"disks":        {Disks, `[{"name":"data","size":1}]`, `[{"name":"data","size":1000000000}]`},
+		"zone":         {Zones, `"z1"`, text(256)},
+		"antiAffinity": {WithAntiAffinity, `{"group":"g","policy":"Preferred"}`, `{"group":` + text(256) + `,"policy":"Preferred"}`},
+		"interfaces":   {Networks, `[{"networkId":"n1"}]`, `[` + strings.Repeat(`{"networkId":"n1"},`, 8) + `{"networkId":"n1"}]`},
+	}
+	for field := range reflect.TypeFor[createServer]().Fields() {
+		name := field.Tag.Get("json")
+		t.Run(name, func(t *testing.T) {
+			tc, known := cases[name]
+			if !known {
+				t.Fatal("the field has no case")
+			}
+			send := func(opts Options, value string) string {
+				h := start(t, opts)
+				h.cloud.PutNetwork(Network{ID: "n1", Name: "n1", CIDR: "10.0.0.0/24"})
+				if err := h.cloud.PutHost(Host{Name: "h1", Zone: "z1"}); err != nil {
+					t.Fatal(err)
+				}
+				body := `{"name":"x","` + name + `":` + value + `}`
+				return codeIn(t, h.send("POST", "/servers", body))
+			}
+			if got := send(Options{}, tc.beyond); got != CodeInvalid {
+				t.Errorf("a value that is not allowed: got %q, want %s", got, CodeInvalid)
+			}
+			if tc.value == "" {
+				return
+			}
+			if got := send(Options{}, tc.value); got != "" {
+				t.Errorf("got %s", got)
+			}
+			without := Options{Profile: Core}
+			if tc.needs != "" {
+				without = Options{Capabilities: map[Capability]bool{tc.needs: false}}
+			}
+			if got := send(without, tc.value); got != CodeUnsupported {
+				t.Errorf("without %s: got %q, want %s", tc.needs, got, CodeUnsupported)
+			}
+		})
+	}
+}
+
 func TestFieldsOfCapabilitiesThatAreOffAreUnsupported(t *testing.T) {
 	for name, tc := range map[string]struct{ method, path, body string }{
 		"change of labels":           {"PATCH", "/servers/any", `{"labels":{}}`},
 		"change of the power state":  {"PATCH", "/servers/any", `{"powerState":"On"}`},
 		"label filter":               {"GET", "/servers?label=a%3Db", ``},
-		"create with a network's id": {"POST", "/servers", `{"name":"x","networkId":"n"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false}})

@@ -3,7 +3,10 @@ package docs_test
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -39,6 +42,30 @@ func TestCapabilitiesAreWhereUsersAndCloudsLook(t *testing.T) {
 			if !explained(read(t, page), string(capability)) {
 				t.Errorf("%s does not have `%s`", page, capability)
 			}
+		}
+	}
+}
+
+func TestFieldsOfAServerAreExplainedToClouds(t *testing.T) {
+	var document struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]any `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, "mockcloud/openapi.yaml")), &document); err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(read(t, "docs/cloud-api.md"), "**Server.**")
+	text, _, _ = strings.Cut(text, "\n\n")
+	explained, fields := codes(text), document.Components.Schemas["Server"].Properties
+	if len(explained) == 0 || len(fields) == 0 {
+		t.Fatalf("%d words on the page, %d fields in the document", len(explained), len(fields))
+	}
+	for field := range fields {
+		if !slices.Contains(explained, field) {
+			t.Errorf("docs/cloud-api.md, Server, does not have `%s`", field)
 		}
 	}
 }
