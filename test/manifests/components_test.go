@@ -139,7 +139,11 @@ func buildWith(t *testing.T, overlay string, components ...string) []*unstructur
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return kustomize(t, folder)
+	built, err := kubectl("kustomize", folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, built)
 }
 
 func TestComponentAddsTheAdmissionPolicyAndNothingElse(t *testing.T) {

@@ -256,14 +256,14 @@ func kubectl(args ...string) (string, error) {
 	return env.Kubectl(context.Background(), "", args...)
 }
 
+// builds has the texts of folders below config that were built.
+var builds sync.Map
+
+// build returns the objects of a folder below config, which is built once.
 func build(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
-	return kustomize(t, "config/"+folder)
-}
-
-func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
-	t.Helper()
-	text, err := kubectl("kustomize", folder)
+	once, _ := builds.LoadOrStore(folder, sync.OnceValues(func() (string, error) { return kubectl("kustomize", "config/"+folder) }))
+	text, err := once.(func() (string, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
