@@ -100,7 +100,7 @@ func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
 		return nil, adviseDeclaration(err, got)
 	}
 	if unknown := unknownCapabilities(got, &c.ignored); len(unknown) > 0 {
-		c.log.Info("ignoring capabilities that this version of the operator does not know", "names", unknown)
+		c.exchange.log.Info("ignoring capabilities that this version of the operator does not know", "names", unknown)
 	}
 	return c.stated.extended(names), nil
 }
@@ -274,7 +274,7 @@ func (c *Client) capabilitiesFor(ctx context.Context, op string) (cloud.Capabili
 	case c.probing <- struct{}{}:
 		defer func() { <-c.probing }()
 	case <-ctx.Done():
-		return nil, c.noAnswer(ctx, &call{op: op}, ctx.Err(), false)
+		return nil, c.exchange.noAnswer(ctx, &call{op: op}, ctx.Err(), false)
 	}
 	if has := c.probed.Load(); has != nil {
 		return *has, nil

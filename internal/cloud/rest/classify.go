@@ -34,14 +34,23 @@ var kindOfCode = map[string]cloud.Kind{
 	"unavailable":        cloud.Unavailable,
 }
 
+// classifier decides what answers mean.
+type classifier struct {
+	scrubber *scrubber
+	// transport holds requests where an answer asks for it.
+	transport *transport.Transport
+	// advice is what to check when the cloud refuses the credentials.
+	advice string
+}
+
 // classify returns what an answer means for the call: nil for a success, the
 // body of which is still to be decoded.
-func (c *Client) classify(call *call, got *answer, token string) *cloud.Error {
+func (c *classifier) classify(call *call, got *answer, token string) *cloud.Error {
 	if accepts(call, got) {
 		return nil
 	}
 	problem := got.problem()
-	if c.redactor.Redact(problem.Code, token) != problem.Code {
+	if c.scrubber.redactor.Redact(problem.Code, token) != problem.Code {
 		problem.Code = ""
 	}
 	e := &cloud.Error{Op: call.op, Code: problem.Code}
@@ -52,7 +61,7 @@ func (c *Client) classify(call *call, got *answer, token string) *cloud.Error {
 	}
 	e.RetryAfter = c.retryAfter(e.Kind, got)
 	e.Detail = c.describe(e.Kind, got)
-	switch reason := c.reasonOf(problem, got.header, token, call.id); {
+	switch reason := c.scrubber.reasonOf(problem, got.header, token, call.id); {
 	case reason == "":
 	case e.Kind == cloud.Unauthorized, e.Kind == cloud.NotFoundUnproven, e.Kind == cloud.Unreadable, got.status == http.StatusPaymentRequired:
 		e.Detail += " (" + reason + ")"
@@ -65,7 +74,7 @@ func (c *Client) classify(call *call, got *answer, token string) *cloud.Error {
 // retryAfter returns how long the cloud asks to wait, 0 if it does not. The
 // transport holds requests for that time when it sees status 429 or 503. It
 // cannot see the code of a problem document.
-func (c *Client) retryAfter(kind cloud.Kind, got *answer) time.Duration {
+func (c *classifier) retryAfter(kind cloud.Kind, got *answer) time.Duration {
 	if kind != cloud.Throttled && got.status != http.StatusServiceUnavailable {
 		return 0
 	}
@@ -180,7 +189,7 @@ func notFound(call *call, code string) cloud.Kind {
 }
 
 // describe returns the text for an answer in which the cloud gave no reason.
-func (c *Client) describe(kind cloud.Kind, got *answer) string {
+func (c *classifier) describe(kind cloud.Kind, got *answer) string {
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", got.status, http.StatusText(got.status)))
 	switch {
 	case got.status >= 300 && got.status < 400:
@@ -190,7 +199,7 @@ func (c *Client) describe(kind cloud.Kind, got *answer) string {
 		return fmt.Sprintf("the cloud redirects to %s, which is not followed: the client follows only redirects of a GET to the same scheme, host and port, at most three; set the Cloud's endpoint to the address of the API",
 			transport.Truncate(transport.Printable(got.target), 128))
 	case kind == cloud.Unauthorized:
-		return c.credentialsAdvice()
+		return c.advice
 	case kind == cloud.NotFoundUnproven:
 		return fmt.Sprintf("the answer %d without the code notFound (%s) may not be the cloud's own: a complete listing decides", got.status, kindOfBody(got))
 	case missing(got.status) && kind == cloud.Unreadable:
@@ -225,16 +234,4 @@ func kindOfMedia(got *answer) string {
 		return "without a content type"
 	}
 	return transport.Truncate(transport.Printable(media), 64)
-}
-
-// credentialsAdvice returns what to check when the credentials are refused.
-func (c *Client) credentialsAdvice() string {
-	switch {
-	case c.credentials.session():
-		return "the cloud refuses the credentials: check username and password in the Secret"
-	case c.credentials.Token != "":
-		return "the cloud refuses the token: check the key token of the Secret"
-	default:
-		return "the cloud wants credentials: name a Secret in spec.credentialsSecretRef"
-	}
 }

@@ -1,14 +1,8 @@
 package rest
 
 import (
-	"fmt"
 	"net/http"
-	"regexp"
-	"strings"
 	"sync/atomic"
-
-	"github.com/go-logr/logr"
-	"github.com/go-resty/resty/v2"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/transport"
@@ -16,20 +10,14 @@ import (
 
 // Client is one cloud's REST API. It is safe for concurrent use.
 type Client struct {
-	endpoint string
-	// host finds the host of the endpoint in a text; nil if it could be any word.
-	host    *regexp.Regexp
-	agent   string
 	stated  stated
 	ignored ignored
 	// credentials is a pointer, which fmt does not follow when it prints a Client:
 	// it calls no String method on unexported fields.
 	credentials *Credentials
-	redactor    *transport.Redactor
-	log         logr.Logger
 
 	transport *transport.Transport
-	resty     *resty.Client
+	exchange  *exchange
 	session   *session
 	usage     *transport.Usage
 	// probed holds what Capabilities returned last; nil before.
@@ -69,36 +57,15 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		endpoint:    strings.TrimRight(endpoint.String(), "/"),
-		host:        hostPattern(endpoint.Hostname()),
-		agent:       fmt.Sprintf("private-cloud-operator/%s", cfg.Version),
 		stated:      statedBy(cfg),
 		credentials: &cfg.Credentials,
-		redactor:    transport.NewRedactor(cfg.Credentials.Token, cfg.Credentials.Password),
-		log:         cfg.Log.WithValues("cloud", cfg.Name),
 		transport:   t,
-		resty:       resty.NewWithClient(t.Client()).SetLogger(silent{}).SetRetryCount(0),
+		exchange:    newExchange(t, endpoint, cfg),
 		session:     &session{login: &held.Login},
 		usage:       transport.NewUsage(),
 		probing:     make(chan struct{}, 1),
 	}, nil
 }
-
-// hostPattern matches a host in any spelling, with its port; nil if it may be a word
-// of any text.
-func hostPattern(host string) *regexp.Regexp {
-	if !strings.ContainsAny(host, ".:-") {
-		return nil
-	}
-	return regexp.MustCompile(`(?i)\[?` + regexp.QuoteMeta(host) + `\]?(:\d+)?`)
-}
-
-// silent keeps resty from logging: its lines may hold addresses and headers.
-type silent struct{}
-
-func (silent) Errorf(string, ...any) {}
-func (silent) Warnf(string, ...any)  {}
-func (silent) Debugf(string, ...any) {}
 
 // asError keeps a nil *cloud.Error from becoming an error that is not nil.
 func asError(err *cloud.Error) error {

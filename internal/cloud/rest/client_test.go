@@ -39,7 +39,7 @@ func TestRequestsAsSent(t *testing.T) {
 	t.Parallel()
 	answers := answering(reply{status: 200, body: `{"id":"i-1","name":"web","cpuUtilization":1,"servers":[]}`})
 	c := serve(t, answers, func(cfg *Config) { cfg.Credentials = Credentials{Token: "t"} }).withCapabilities(allCapabilities()...)
-	c.endpoint += "/base"
+	c.exchange.endpoint += "/base"
 	ctx := t.Context()
 	_, e1 := c.CreateServer(ctx, cloud.CreateServer{
 		Name: "web", CPU: 2, MemoryMiB: 4096, Template: "small", Folder: "f", NetworkID: "n", PowerState: cloud.PowerOff,

@@ -53,7 +53,7 @@ func TestEndpointKeepsItsBasePath(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, newClient(t, test.endpoint).endpoint); diff != "" {
+			if diff := cmp.Diff(test.want, newClient(t, test.endpoint).exchange.endpoint); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.endpoint, diff)
 			}
 		})

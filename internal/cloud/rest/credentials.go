@@ -42,6 +42,18 @@ func (c Credentials) MarshalText() ([]byte, error) { return []byte(c.String()), 
 
 func (c Credentials) session() bool { return c.Username != "" }
 
+// advice returns what to check when the cloud refuses the credentials.
+func (c Credentials) advice() string {
+	switch {
+	case c.session():
+		return "the cloud refuses the credentials: check username and password in the Secret"
+	case c.Token != "":
+		return "the cloud refuses the token: check the key token of the Secret"
+	default:
+		return "the cloud wants credentials: name a Secret in spec.credentialsSecretRef"
+	}
+}
+
 // cleaned removes the line end that files and `echo` leave in a Secret, and
 // refuses credentials that cannot work.
 func (c Credentials) cleaned() (Credentials, error) {

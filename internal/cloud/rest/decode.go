@@ -23,8 +23,8 @@ func unreadable(call *call, detail string) *cloud.Error {
 }
 
 // ofAnotherID is the error for an answer about the resource of another id than the one that was asked for.
-func (c *Client) ofAnotherID(call *call, got *answer, noun, asked, id string) *cloud.Error {
-	return unreadable(call, c.redactor.Redact(cloud.OfAnotherID(noun, asked, id), got.token))
+func (s *scrubber) ofAnotherID(call *call, got *answer, noun, asked, id string) *cloud.Error {
+	return unreadable(call, s.redactor.Redact(cloud.OfAnotherID(noun, asked, id), got.token))
 }
 
 // document returns the body of the answer, the syntax of which is valid. Bytes are

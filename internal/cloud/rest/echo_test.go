@@ -42,7 +42,7 @@ func TestLongReasonCostsLittle(t *testing.T) {
 	reason := strings.Repeat(`QUFB%25%32%35\u0041`, transport.MaxErrorBody/18)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	c.reasonOf(wireProblem{Detail: reason}, http.Header{}, "", "request")
+	c.exchange.scrubber.reasonOf(wireProblem{Detail: reason}, http.Header{}, "", "request")
 	runtime.ReadMemStats(&after)
 	if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 16 {
 		t.Errorf("a reason of %d bytes took %d MiB", len(reason), mib)

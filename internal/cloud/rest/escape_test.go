@@ -23,7 +23,7 @@ func TestAnyNameIsOnePathSegment(t *testing.T) {
 		path = r.URL.EscapedPath()
 		w.WriteHeader(http.StatusOK)
 	}))
-	c.endpoint += "/base%2Fpath"
+	c.exchange.endpoint += "/base%2Fpath"
 	for _, name := range hard {
 		if !utf8.ValidString(name) {
 			continue

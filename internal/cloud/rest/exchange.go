@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/go-resty/resty/v2"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -84,42 +87,75 @@ func failed(got *answer, err *cloud.Error) *failure {
 	}
 }
 
-// exchange sends the call once and classifies the answer.
-func (c *Client) exchange(ctx context.Context, call *call, token string) (*answer, *failure) {
-	got, err := c.send(ctx, call, token)
+// exchange sends single requests, and reads and classifies the answers.
+type exchange struct {
+	// endpoint is without a trailing slash.
+	endpoint   string
+	agent      string
+	transport  *transport.Transport
+	resty      *resty.Client
+	classifier *classifier
+	scrubber   *scrubber
+	log        logr.Logger
+}
+
+// newExchange returns the exchange of a client with cfg.
+func newExchange(t *transport.Transport, endpoint *url.URL, cfg Config) *exchange {
+	texts := newScrubber(endpoint.Hostname(), cfg.Credentials)
+	return &exchange{
+		endpoint:   strings.TrimRight(endpoint.String(), "/"),
+		agent:      fmt.Sprintf("private-cloud-operator/%s", cfg.Version),
+		transport:  t,
+		resty:      resty.NewWithClient(t.Client()).SetLogger(silent{}).SetRetryCount(0),
+		classifier: &classifier{scrubber: texts, transport: t, advice: cfg.Credentials.advice()},
+		scrubber:   texts,
+		log:        cfg.Log.WithValues("cloud", cfg.Name),
+	}
+}
+
+// silent keeps resty from logging: its lines may hold addresses and headers.
+type silent struct{}
+
+func (silent) Errorf(string, ...any) {}
+func (silent) Warnf(string, ...any)  {}
+func (silent) Debugf(string, ...any) {}
+
+// once sends the call once and classifies the answer.
+func (x *exchange) once(ctx context.Context, call *call, token string) (*answer, *failure) {
+	got, err := x.send(ctx, call, token)
 	if err == nil {
-		err = c.classify(call, got, token)
+		err = x.classifier.classify(call, got, token)
 	}
 	if err != nil {
 		err.Uncertain = err.Uncertain || (got != nil && got.repeated && call.changes())
-		c.log.V(1).Info("the call failed", "requestID", call.id, "kind", err.Kind, "uncertain", err.Uncertain)
+		x.log.V(1).Info("the call failed", "requestID", call.id, "kind", err.Kind, "uncertain", err.Uncertain)
 	}
 	return got, failed(got, err)
 }
 
 // send sends the call and reads the answer, whatever it says.
-func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *cloud.Error) {
+func (x *exchange) send(ctx context.Context, call *call, token string) (*answer, *cloud.Error) {
 	ctx, sent := transport.TraceSent(transport.WithCall(ctx, transport.Call{
 		Route: call.route, CloudWide: call.cloudWide(), MaxBody: cmp.Or(call.limit, transport.MaxErrorBody), Stream: call.events != nil,
 	}))
-	resp, err := c.request(ctx, call, token).Execute(call.method, c.endpoint+call.path)
+	resp, err := x.request(ctx, call, token).Execute(call.method, x.endpoint+call.path)
 	if err != nil {
-		return nil, c.noAnswer(ctx, call, err, sent() > 0)
+		return nil, x.noAnswer(ctx, call, err, sent() > 0)
 	}
 	raw := resp.RawResponse
 	defer func() { _ = raw.Body.Close() }()
 	got := &answer{status: raw.StatusCode, header: raw.Header, repeated: sent() > 1, token: token, secret: call.about == aboutSession}
-	got.scrub = func(text string) string { return c.scrubbed(text, got.header, token, call.id) }
+	got.scrub = func(text string) string { return x.scrubber.scrubbed(text, got.header, token, call.id) }
 	if location, err := raw.Location(); err == nil {
-		got.target = c.redactor.Redact(transport.Truncate(transport.Printable(location.Host), maxRedacted), token)
+		got.target = x.scrubber.redactor.Redact(transport.Truncate(transport.Printable(location.Host), maxRedacted), token)
 	}
 	media := transport.Truncate(transport.Printable(got.header.Get("Content-Type")), maxRedacted)
-	if c.redactor.Redact(media, token) != media {
+	if x.scrubber.redactor.Redact(media, token) != media {
 		got.header.Del("Content-Type") // errors quote it
 	}
 	accepted := accepts(call, got)
 	if accepted && call.stream != nil {
-		return got, c.readStream(ctx, call, got, raw.Body)
+		return got, x.readStream(ctx, call, got, raw.Body)
 	}
 	if accepted && call.events != nil {
 		return got, call.events(got, raw.Body)
@@ -136,17 +172,17 @@ func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *
 	case call.limit == 0 || !got.successful():
 		got.truncated = true
 	default:
-		return got, c.noAnswer(ctx, call, err, true)
+		return got, x.noAnswer(ctx, call, err, true)
 	}
 	return got, nil
 }
 
 // request prepares one exchange. Resty leaves the body of the answer alone, so
 // that it is read within its bound.
-func (c *Client) request(ctx context.Context, call *call, token string) *resty.Request {
-	r := c.resty.R().SetContext(ctx).SetDoNotParseResponse(true).
+func (x *exchange) request(ctx context.Context, call *call, token string) *resty.Request {
+	r := x.resty.R().SetContext(ctx).SetDoNotParseResponse(true).
 		SetHeader("Accept", "application/json").
-		SetHeader("User-Agent", c.agent).
+		SetHeader("User-Agent", x.agent).
 		SetHeader("X-Request-Id", call.id)
 	if call.events != nil {
 		r.SetHeader("Accept", "text/event-stream").SetHeader("Accept-Encoding", "identity") // compression may hold events back
@@ -168,8 +204,8 @@ func (c *Client) request(ctx context.Context, call *call, token string) *resty.R
 
 // noAnswer is the error of a call to which no complete answer came. sent is
 // whether the cloud may have got the request.
-func (c *Client) noAnswer(ctx context.Context, call *call, err error, sent bool) *cloud.Error {
-	e := c.transport.Classify(ctx, err)
+func (x *exchange) noAnswer(ctx context.Context, call *call, err error, sent bool) *cloud.Error {
+	e := x.transport.Classify(ctx, err)
 	e.Op, e.Uncertain = call.op, sent && call.changes()
 	return e
 }

@@ -177,7 +177,7 @@ func FuzzProblem(f *testing.F) {
 		}
 		for _, about := range []subject{aboutCloud, aboutName, aboutCreate, aboutServer, aboutNetwork} {
 			call := &call{about: about, method: http.MethodDelete, op: "fuzz", id: "of-the-request"}
-			err := c.classify(call, got, "")
+			err := c.exchange.classifier.classify(call, got, "")
 			switch {
 			case err == nil || err.Kind == "":
 				t.Errorf("status %d: %v, want a kind", status, err)

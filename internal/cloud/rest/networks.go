@@ -140,7 +140,7 @@ func (c *Client) doNetwork(ctx context.Context, call *call, id string) (cloud.Ne
 		return cloud.Network{}, err
 	}
 	if network.ID != id {
-		return cloud.Network{}, c.ofAnotherID(call, got, "network", id, network.ID)
+		return cloud.Network{}, c.exchange.scrubber.ofAnotherID(call, got, "network", id, network.ID)
 	}
 	return network, nil
 }

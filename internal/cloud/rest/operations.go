@@ -139,10 +139,10 @@ func (c *Client) decodeOperation(call *call, got *answer) (cloud.Operation, *clo
 // fault returns why an operation failed. Its code decides as that of a refusal does.
 func (c *Client) fault(call *call, got *answer, body []byte) *cloud.Error {
 	problem := problemIn(body)
-	if c.redactor.Redact(problem.Code, got.token) != problem.Code {
+	if c.exchange.scrubber.redactor.Redact(problem.Code, got.token) != problem.Code {
 		problem.Code = ""
 	}
-	e := &cloud.Error{Kind: cloud.Failed, Op: call.op, Code: problem.Code, Detail: c.reasonOf(problem, got.header, got.token, call.id)}
+	e := &cloud.Error{Kind: cloud.Failed, Op: call.op, Code: problem.Code, Detail: c.exchange.scrubber.reasonOf(problem, got.header, got.token, call.id)}
 	switch kind := kindOfCode[problem.Code]; kind {
 	case "", cloud.Unauthorized, cloud.Throttled, cloud.Unavailable:
 		// What an operation met says nothing about the calls of this client.

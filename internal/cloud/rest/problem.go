@@ -126,17 +126,38 @@ func (p wireProblem) reason() string {
 // a different one.
 var timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`)
 
+// scrubber makes texts of the cloud fit for errors.
+type scrubber struct {
+	redactor *transport.Redactor
+	// host finds the host of the endpoint in a text; nil if it could be any word.
+	host *regexp.Regexp
+}
+
+// newScrubber returns a scrubber for a client with an endpoint on this host.
+func newScrubber(host string, credentials Credentials) *scrubber {
+	return &scrubber{redactor: transport.NewRedactor(credentials.Token, credentials.Password), host: hostPattern(host)}
+}
+
+// hostPattern matches a host in any spelling, with its port; nil if it may be a word
+// of any text.
+func hostPattern(host string) *regexp.Regexp {
+	if !strings.ContainsAny(host, ".:-") {
+		return nil
+	}
+	return regexp.MustCompile(`(?i)\[?` + regexp.QuoteMeta(host) + `\]?(:\d+)?`)
+}
+
 // reasonOf returns the cloud's reason in a form for errors: one line, bounded, without
 // secrets, request ids, times and the host of the endpoint.
-func (c *Client) reasonOf(p wireProblem, header http.Header, token, requestID string) string {
-	return c.scrubbed(p.reason(), header, token, requestID)
+func (s *scrubber) reasonOf(p wireProblem, header http.Header, token, requestID string) string {
+	return s.scrubbed(p.reason(), header, token, requestID)
 }
 
 // scrubbed returns a text of the cloud in the form of reasonOf.
-func (c *Client) scrubbed(text string, header http.Header, token, requestID string) string {
-	text = c.redactor.Redact(transport.Truncate(transport.Printable(text), maxRedacted), token)
-	if c.host != nil {
-		text = c.host.ReplaceAllString(text, "…")
+func (s *scrubber) scrubbed(text string, header http.Header, token, requestID string) string {
+	text = s.redactor.Redact(transport.Truncate(transport.Printable(text), maxRedacted), token)
+	if s.host != nil {
+		text = s.host.ReplaceAllString(text, "…")
 	}
 	for _, id := range []string{requestID, transport.Printable(header.Get("X-Request-Id"))} {
 		if len(id) >= 8 {

@@ -39,7 +39,7 @@ func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (clou
 	}
 	result, err := c.result(call, got, has)
 	if err == nil && result.Server.ID != req.ServerID && (result.Operation == "" || result.Server.ID != "") {
-		err = c.ofAnotherID(call, got, "server", req.ServerID, result.Server.ID)
+		err = c.exchange.scrubber.ofAnotherID(call, got, "server", req.ServerID, result.Server.ID)
 	}
 	if err != nil {
 		err.Uncertain = true

@@ -286,7 +286,7 @@ func (c *Client) doServer(ctx context.Context, call *call, id string) (cloud.Ser
 		return cloud.Server{}, err
 	}
 	if server.ID != id {
-		return cloud.Server{}, c.ofAnotherID(call, got, "server", id, server.ID)
+		return cloud.Server{}, c.exchange.scrubber.ofAnotherID(call, got, "server", id, server.ID)
 	}
 	return server, nil
 }

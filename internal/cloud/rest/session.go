@@ -67,20 +67,20 @@ func (s *session) refused(refusal *cloud.Error) {
 // again.
 func (c *Client) authorized(ctx context.Context, call *call) (*answer, *failure) {
 	if !c.credentials.session() {
-		return c.exchange(ctx, call, c.credentials.Token)
+		return c.exchange.once(ctx, call, c.credentials.Token)
 	}
 	token, failure := c.token(ctx, call, "")
 	if failure != nil {
 		return nil, failure
 	}
-	got, failure := c.exchange(ctx, call, token)
+	got, failure := c.exchange.once(ctx, call, token)
 	if failure == nil || failure.status != http.StatusUnauthorized || failure.err.Uncertain {
 		return got, failure
 	}
 	if token, failure = c.token(ctx, call, token); failure != nil {
 		return nil, failure
 	}
-	return c.exchange(ctx, call, token)
+	return c.exchange.once(ctx, call, token)
 }
 
 // token returns the session's token, other than stale, logging in where there
@@ -90,7 +90,7 @@ func (c *Client) token(ctx context.Context, call *call, stale string) (string, *
 	if token == "" && refusal == nil {
 		end, err := c.session.login.Begin(ctx)
 		if err != nil {
-			return "", &failure{err: c.noAnswer(ctx, call, err, false)}
+			return "", &failure{err: c.exchange.noAnswer(ctx, call, err, false)}
 		}
 		defer end()
 		// Another call may have logged in meanwhile.
@@ -119,7 +119,7 @@ func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 		body:  encode(wireLogin{Username: c.credentials.Username, Password: c.credentials.Password}),
 		limit: maxBody, op: "open session", id: cause.id,
 	}
-	got, refusal := c.exchange(ctx, login, "")
+	got, refusal := c.exchange.once(ctx, login, "")
 	if refusal == nil {
 		opened, err := decodeSession(login, got, &c.ignored)
 		if err == nil {
@@ -134,7 +134,7 @@ func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 		err.Detail = "this cloud has no sessions: put a token in the Secret instead of username and password"
 	case err.Kind == cloud.Rejected, err.Kind == cloud.Forbidden:
 		err.Kind = cloud.Unauthorized
-		err.Detail = c.credentialsAdvice() + " (" + err.Detail + ")"
+		err.Detail = c.credentials.advice() + " (" + err.Detail + ")"
 	}
 	if refusal.err.Kind == cloud.Unauthorized {
 		c.session.refused(refusal.err)
@@ -157,7 +157,7 @@ func (c *Client) Close(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, transport.CloseTimeout)
 	defer cancel()
-	_, _ = c.exchange(ctx, &call{
+	_, _ = c.exchange.once(ctx, &call{
 		about: aboutSession, method: http.MethodDelete, route: "/sessions", path: "/sessions",
 		op: "close session", id: newRequestID(),
 	}, token)

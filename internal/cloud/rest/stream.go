@@ -34,11 +34,11 @@ const (
 
 // readStream reads the body of a listing while it arrives, so that no more of it
 // is in memory than what is kept and one value.
-func (c *Client) readStream(ctx context.Context, call *call, got *answer, body io.Reader) *cloud.Error {
+func (x *exchange) readStream(ctx context.Context, call *call, got *answer, body io.Reader) *cloud.Error {
 	in := newStream(body)
 	err := call.stream(got, in)
 	if in.source.err != nil {
-		return c.noAnswer(ctx, call, in.source.err, true)
+		return x.noAnswer(ctx, call, in.source.err, true)
 	}
 	return err
 }

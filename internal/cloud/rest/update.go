@@ -34,7 +34,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Updat
 	}
 	result, err := c.result(call, got, has)
 	if err == nil && result.Server.ID != id && (result.Operation == "" || result.Server.ID != "") {
-		err = c.ofAnotherID(call, got, "server", id, result.Server.ID)
+		err = c.exchange.scrubber.ofAnotherID(call, got, "server", id, result.Server.ID)
 	}
 	if err != nil {
 		return cloud.Result{}, err

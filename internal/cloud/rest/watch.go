@@ -91,7 +91,7 @@ func (w *watch) read(ctx context.Context) error {
 	case failure == nil:
 		return &cloud.Error{Kind: cloud.Unavailable, Op: call.op, Detail: "the stream of events ended"}
 	case !open && errors.Is(opening.Err(), context.DeadlineExceeded):
-		return w.client.noAnswer(opening, call, opening.Err(), true)
+		return w.client.exchange.noAnswer(opening, call, opening.Err(), true)
 	case failure.status == http.StatusGone:
 		failure.err.Kind, failure.err.Detail = cloud.Unavailable, "the cloud does not have the events since the last one any more"
 	}
@@ -109,7 +109,7 @@ func (w *watch) follow(ctx context.Context, call *call, events *eventReader) *cl
 			return nil
 		case events.broken:
 			w.ended = !first
-			return w.client.noAnswer(ctx, call, err, true)
+			return w.client.exchange.noAnswer(ctx, call, err, true)
 		case err != nil:
 			return unreadable(call, err.Error())
 		case first && e.kind != eventReady:
