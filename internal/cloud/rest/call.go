@@ -85,10 +85,17 @@ func refuse(op string, kind cloud.Kind, format string, args ...any) *cloud.Error
 	return &cloud.Error{Kind: kind, Op: op, Detail: fmt.Sprintf(format, args...)}
 }
 
+// calls makes calls, each of one request or more.
+type calls struct {
+	usage     *transport.Usage
+	transport *transport.Transport
+	session   *session
+}
+
 // do makes a call within the client's timeout, and repeats it where that is
 // safe and may help. With an error, the answer is the one that the error is
 // about; nil if there was none.
-func (c *Client) do(ctx context.Context, call *call) (*answer, *cloud.Error) {
+func (c *calls) do(ctx context.Context, call *call) (*answer, *cloud.Error) {
 	if !c.usage.Begin() {
 		return nil, errClosed(call.op)
 	}
@@ -98,7 +105,7 @@ func (c *Client) do(ctx context.Context, call *call) (*answer, *cloud.Error) {
 	call.id = newRequestID()
 	var uncertain bool
 	for try := 1; ; try++ {
-		got, failure := c.authorized(ctx, call)
+		got, failure := c.session.authorized(ctx, call)
 		if failure == nil {
 			return got, nil
 		}

@@ -88,18 +88,18 @@ func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
 		about: aboutCloud, method: http.MethodGet, route: "/capabilities", path: "/capabilities",
 		limit: maxBody, op: "get capabilities",
 	}
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil && got != nil && got.status == http.StatusNotFound {
 		return c.detectCore(ctx, got, err)
 	}
 	if err != nil {
 		return nil, adviseDeclaration(err, got)
 	}
-	names, err := decodeCapabilities(call, got, &c.ignored)
+	names, err := decodeCapabilities(call, got, c.ignored)
 	if err != nil {
 		return nil, adviseDeclaration(err, got)
 	}
-	if unknown := unknownCapabilities(got, &c.ignored); len(unknown) > 0 {
+	if unknown := unknownCapabilities(got, c.ignored); len(unknown) > 0 {
 		c.exchange.log.Info("ignoring capabilities that this version of the operator does not know", "names", unknown)
 	}
 	return c.stated.extended(names), nil

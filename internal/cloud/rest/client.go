@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"sync/atomic"
 
@@ -11,15 +12,12 @@ import (
 // Client is one cloud's REST API. It is safe for concurrent use.
 type Client struct {
 	stated  stated
-	ignored ignored
-	// credentials is a pointer, which fmt does not follow when it prints a Client:
-	// it calls no String method on unexported fields.
-	credentials *Credentials
+	ignored *ignored
 
 	transport *transport.Transport
 	exchange  *exchange
 	session   *session
-	usage     *transport.Usage
+	calls     *calls
 	// probed holds what Capabilities returned last; nil before.
 	probed atomic.Pointer[cloud.Capabilities]
 	// probing is held by the one call that asks for capabilities on behalf of
@@ -56,15 +54,10 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{
-		stated:      statedBy(cfg),
-		credentials: &cfg.Credentials,
-		transport:   t,
-		exchange:    newExchange(t, endpoint, cfg),
-		session:     &session{login: &held.Login},
-		usage:       transport.NewUsage(),
-		probing:     make(chan struct{}, 1),
-	}, nil
+	c := &Client{transport: t, ignored: &ignored{}, exchange: newExchange(t, endpoint, cfg), stated: statedBy(cfg), probing: make(chan struct{}, 1)}
+	c.session = &session{exchange: c.exchange, credentials: &cfg.Credentials, ignored: c.ignored, login: &held.Login}
+	c.calls = &calls{usage: transport.NewUsage(), transport: t, session: c.session}
+	return c, nil
 }
 
 // asError keeps a nil *cloud.Error from becoming an error that is not nil.
@@ -73,6 +66,20 @@ func asError(err *cloud.Error) error {
 		return nil
 	}
 	return err
+}
+
+// Close waits for the calls under way, ends the session, if there is one, and
+// closes idle connections. It ends with ctx, of which it leaves five seconds for
+// the session, and ignores the cloud's answer. Later calls fail with Unavailable.
+// The second Close does nothing.
+func (c *Client) Close(ctx context.Context) {
+	if !c.calls.usage.Close(ctx) {
+		return
+	}
+	defer c.transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, transport.CloseTimeout)
+	defer cancel()
+	c.session.close(ctx)
 }
 
 // Load returns what the client asks of the cloud at the moment.

@@ -184,7 +184,7 @@ func TestClientExposesNoSecret(t *testing.T) {
 		}
 	}
 	c.Close(t.Context())
-	expose(fmt.Sprintf("%v %+v %#v %+v", c, c, c, c.credentials))
+	expose(fmt.Sprintf("%v %+v %#v %+v", c, c, c, c.session.credentials))
 	families, err := reg.Gather()
 	expose(fmt.Sprint(families, err))
 	if text := exposed.String(); strings.Contains(text, "hunter") || !strings.Contains(text, `"answerID":"answer-id"`) {

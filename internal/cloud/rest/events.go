@@ -129,7 +129,7 @@ func decodeEvent(data []byte) (event, error) {
 func (c *Client) change(e event, has cloud.Capabilities) (change cloud.Change, ok bool, err error) {
 	switch e.kind {
 	case eventCreated, eventUpdated:
-		server, err := newReader(&c.ignored).listed(e.server, has)
+		server, err := newReader(c.ignored).listed(e.server, has)
 		if err != nil {
 			return change, false, unusable("the server of an event: " + err.Error())
 		}

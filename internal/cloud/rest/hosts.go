@@ -33,10 +33,10 @@ func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 	}
 	var hosts []cloud.Host
 	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
-		hosts, err = decodeHosts(call, got, in, &c.ignored)
+		hosts, err = decodeHosts(call, got, in, c.ignored)
 		return err
 	}
-	if _, err := c.do(ctx, call); err != nil {
+	if _, err := c.calls.do(ctx, call); err != nil {
 		return nil, err
 	}
 	return hosts, nil

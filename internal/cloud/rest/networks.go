@@ -34,10 +34,10 @@ func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 	}
 	var networks []cloud.Network
 	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
-		networks, err = decodeNetworks(call, got, in, &c.ignored)
+		networks, err = decodeNetworks(call, got, in, c.ignored)
 		return err
 	}
-	if _, err := c.do(ctx, call); err != nil {
+	if _, err := c.calls.do(ctx, call); err != nil {
 		return nil, err
 	}
 	return networks, nil
@@ -73,12 +73,12 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 	if !sendable(call.key) {
 		return cloud.Network{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
 	}
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Network{}, err
 	}
 	// The answer to a create is about what it created, also if the cloud normalizes names.
-	network, err := decodeNetwork(call, got, &c.ignored)
+	network, err := decodeNetwork(call, got, c.ignored)
 	return network, asError(err)
 }
 
@@ -99,7 +99,7 @@ func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
 		return err
 	}
 	call.limit = 0
-	_, err = c.do(ctx, call)
+	_, err = c.calls.do(ctx, call)
 	return asError(err)
 }
 
@@ -131,11 +131,11 @@ func (c *Client) networkCall(ctx context.Context, method, id, op string) (*call,
 
 // doNetwork makes a call whose answer is the network of this id.
 func (c *Client) doNetwork(ctx context.Context, call *call, id string) (cloud.Network, error) {
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	network, err := decodeNetwork(call, got, &c.ignored)
+	network, err := decodeNetwork(call, got, c.ignored)
 	if err != nil {
 		return cloud.Network{}, err
 	}

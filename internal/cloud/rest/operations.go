@@ -27,7 +27,7 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 		about: aboutOperation, method: http.MethodGet, route: "/operations/{id}", path: join("operations", id),
 		limit: maxBody, op: op,
 	}
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Operation{}, err
 	}
@@ -47,7 +47,7 @@ func (c *Client) result(call *call, got *answer, has cloud.Capabilities) (cloud.
 			return result, nil
 		}
 	}
-	server, err := decodeServer(call, got, &c.ignored)
+	server, err := decodeServer(call, got, c.ignored)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -107,7 +107,7 @@ func (c *Client) decodeOperation(call *call, got *answer) (cloud.Operation, *clo
 		case "done":
 			done = value
 		case "progress":
-			if percent := newReader(&c.ignored).percent("progress", value); percent != nil {
+			if percent := newReader(c.ignored).percent("progress", value); percent != nil {
 				operation.Progress = *percent
 			}
 		case "serverId":

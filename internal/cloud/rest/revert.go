@@ -33,7 +33,7 @@ func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (clou
 	case req.Again && call.key == "":
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud has no idempotency keys, so a second revert could follow the first")
 	}
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Result{}, err
 	}

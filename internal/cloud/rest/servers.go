@@ -38,7 +38,7 @@ func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
 			call.query = url.Values{"folder": {name.Folder}}
 		}
 	}
-	_, err := c.do(ctx, call)
+	_, err := c.calls.do(ctx, call)
 	return asError(err)
 }
 
@@ -59,11 +59,11 @@ func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, err
 	}
 	call.route += "/status"
 	call.path += "/status"
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Status{}, cloud.ConfirmNotFound(ctx, c, id, err)
 	}
-	status, err := decodeStatus(call, got, &c.ignored)
+	status, err := decodeStatus(call, got, c.ignored)
 	return status, asError(err)
 }
 
@@ -142,7 +142,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if !sendable(call.key) {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
 	}
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -213,10 +213,10 @@ func listing() *call {
 // page makes a call that lists servers. has is what the cloud can do.
 func (c *Client) page(ctx context.Context, call *call, to cloud.ServerSink, has cloud.Capabilities) (result page, failed *cloud.Error) {
 	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
-		result, err = streamPage(call, got, in, &c.ignored, to, has)
+		result, err = streamPage(call, got, in, c.ignored, to, has)
 		return err
 	}
-	got, failed := c.do(ctx, call)
+	got, failed := c.calls.do(ctx, call)
 	if failed == nil {
 		return result, nil
 	}
@@ -277,11 +277,11 @@ func serverCall(method, id, op string) (*call, *cloud.Error) {
 
 // doServer makes a call whose answer is the server of this id.
 func (c *Client) doServer(ctx context.Context, call *call, id string) (cloud.Server, error) {
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Server{}, err
 	}
-	server, err := decodeServer(call, got, &c.ignored)
+	server, err := decodeServer(call, got, c.ignored)
 	if err != nil {
 		return cloud.Server{}, err
 	}

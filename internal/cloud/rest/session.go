@@ -10,9 +10,15 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// session is the token that the cloud gave for a username and a password.
+// session makes requests with credentials. It has the token that the cloud gave for a
+// username and a password.
 type session struct {
-	login *transport.Login
+	exchange *exchange
+	// credentials is a pointer, which fmt does not follow: it calls no String method on
+	// unexported fields.
+	credentials *Credentials
+	ignored     *ignored
+	login       *transport.Login
 
 	mu      sync.Mutex
 	token   string
@@ -47,8 +53,9 @@ func (s *session) opened(token string, expires time.Time) {
 	s.token, s.renewAt = token, transport.RenewalTime(expires)
 }
 
-// close returns the token of the session to end, empty if there is none.
-func (s *session) close() string {
+// stop prevents further logins. It returns the token of the session to end, empty if
+// there is none.
+func (s *session) stop() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
@@ -65,37 +72,37 @@ func (s *session) refused(refusal *cloud.Error) {
 // authorized makes one try with credentials. A 401 to a request that was sent once
 // proves that nothing was done, so after renewing the session any call may be sent
 // again.
-func (c *Client) authorized(ctx context.Context, call *call) (*answer, *failure) {
-	if !c.credentials.session() {
-		return c.exchange.once(ctx, call, c.credentials.Token)
+func (s *session) authorized(ctx context.Context, call *call) (*answer, *failure) {
+	if !s.credentials.session() {
+		return s.exchange.once(ctx, call, s.credentials.Token)
 	}
-	token, failure := c.token(ctx, call, "")
+	token, failure := s.validToken(ctx, call, "")
 	if failure != nil {
 		return nil, failure
 	}
-	got, failure := c.exchange.once(ctx, call, token)
+	got, failure := s.exchange.once(ctx, call, token)
 	if failure == nil || failure.status != http.StatusUnauthorized || failure.err.Uncertain {
 		return got, failure
 	}
-	if token, failure = c.token(ctx, call, token); failure != nil {
+	if token, failure = s.validToken(ctx, call, token); failure != nil {
 		return nil, failure
 	}
-	return c.exchange.once(ctx, call, token)
+	return s.exchange.once(ctx, call, token)
 }
 
-// token returns the session's token, other than stale, logging in where there
+// validToken returns the session's token, other than stale, logging in where there
 // is none. At most one call logs in at a time.
-func (c *Client) token(ctx context.Context, call *call, stale string) (string, *failure) {
-	token, refusal := c.session.current(stale)
+func (s *session) validToken(ctx context.Context, call *call, stale string) (string, *failure) {
+	token, refusal := s.current(stale)
 	if token == "" && refusal == nil {
-		end, err := c.session.login.Begin(ctx)
+		end, err := s.login.Begin(ctx)
 		if err != nil {
-			return "", &failure{err: c.exchange.noAnswer(ctx, call, err, false)}
+			return "", &failure{err: s.exchange.noAnswer(ctx, call, err, false)}
 		}
 		defer end()
 		// Another call may have logged in meanwhile.
-		if token, refusal = c.session.current(stale); token == "" && refusal == nil {
-			token, refusal = c.logIn(ctx, call)
+		if token, refusal = s.current(stale); token == "" && refusal == nil {
+			token, refusal = s.logIn(ctx, call)
 		}
 	}
 	if refusal != nil {
@@ -113,17 +120,17 @@ func loginFailed(call *call, cause *failure) *failure {
 }
 
 // logIn opens a session. The caller has begun a login.
-func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
+func (s *session) logIn(ctx context.Context, cause *call) (string, *failure) {
 	login := &call{
 		about: aboutSession, method: http.MethodPost, route: "/sessions", path: "/sessions",
-		body:  encode(wireLogin{Username: c.credentials.Username, Password: c.credentials.Password}),
+		body:  encode(wireLogin{Username: s.credentials.Username, Password: s.credentials.Password}),
 		limit: maxBody, op: "open session", id: cause.id,
 	}
-	got, refusal := c.exchange.once(ctx, login, "")
+	got, refusal := s.exchange.once(ctx, login, "")
 	if refusal == nil {
-		opened, err := decodeSession(login, got, &c.ignored)
+		opened, err := decodeSession(login, got, s.ignored)
 		if err == nil {
-			c.session.opened(opened.token, opened.expires)
+			s.opened(opened.token, opened.expires)
 			return opened.token, nil
 		}
 		refusal = failed(got, err)
@@ -134,30 +141,21 @@ func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 		err.Detail = "this cloud has no sessions: put a token in the Secret instead of username and password"
 	case err.Kind == cloud.Rejected, err.Kind == cloud.Forbidden:
 		err.Kind = cloud.Unauthorized
-		err.Detail = c.credentials.advice() + " (" + err.Detail + ")"
+		err.Detail = s.credentials.advice() + " (" + err.Detail + ")"
 	}
 	if refusal.err.Kind == cloud.Unauthorized {
-		c.session.refused(refusal.err)
+		s.refused(refusal.err)
 	}
 	return "", refusal
 }
 
-// Close waits for the calls under way, ends the session, if there is one, and
-// closes idle connections. It ends with ctx, of which it leaves five seconds for
-// the session, and ignores the cloud's answer. Later calls fail with Unavailable.
-// The second Close does nothing.
-func (c *Client) Close(ctx context.Context) {
-	if !c.usage.Close(ctx) {
-		return
-	}
-	defer c.transport.CloseIdleConnections()
-	token := c.session.close()
+// close ends the session, if there is one, and ignores the cloud's answer.
+func (s *session) close(ctx context.Context) {
+	token := s.stop()
 	if token == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, transport.CloseTimeout)
-	defer cancel()
-	_, _ = c.exchange.once(ctx, &call{
+	_, _ = s.exchange.once(ctx, &call{
 		about: aboutSession, method: http.MethodDelete, route: "/sessions", path: "/sessions",
 		op: "close session", id: newRequestID(),
 	}, token)

@@ -33,10 +33,10 @@ func (c *Client) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Sn
 	call.limit = maxPage
 	var snapshots []cloud.Snapshot
 	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
-		snapshots, err = decodeSnapshots(call, got, in, &c.ignored)
+		snapshots, err = decodeSnapshots(call, got, in, c.ignored)
 		return err
 	}
-	if _, err := c.do(ctx, call); err != nil {
+	if _, err := c.calls.do(ctx, call); err != nil {
 		return nil, err
 	}
 	return snapshots, nil
@@ -62,11 +62,11 @@ func (c *Client) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (
 	if !sendable(call.key) {
 		return cloud.Snapshot{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
 	}
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Snapshot{}, err
 	}
-	snapshot, err := decodeOne(call, got, &c.ignored, (*reader).snapshot)
+	snapshot, err := decodeOne(call, got, c.ignored, (*reader).snapshot)
 	return snapshot, asError(err)
 }
 
@@ -81,7 +81,7 @@ func (c *Client) DeleteSnapshot(ctx context.Context, serverID, id string) error 
 		return err
 	}
 	call.route, call.path, call.limit = call.route+"/{snapshotId}", call.path+join(id), 0
-	_, err = c.do(ctx, call)
+	_, err = c.calls.do(ctx, call)
 	return asError(err)
 }
 

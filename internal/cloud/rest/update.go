@@ -28,7 +28,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Updat
 		return cloud.Result{}, err
 	}
 	call.body = encode(wire)
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -86,7 +86,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		return cloud.Result{}, err
 	}
 	call.limit = 0
-	got, err := c.do(ctx, call)
+	got, err := c.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Result{}, err
 	}

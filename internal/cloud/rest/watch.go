@@ -38,7 +38,7 @@ func (c *Client) Watch(ctx context.Context, report func(cloud.Change) error) err
 	if err := require(op, has, cloud.Events); err != nil {
 		return err
 	}
-	ctx, cancel := c.usage.UntilClosed(ctx)
+	ctx, cancel := c.calls.usage.UntilClosed(ctx)
 	defer cancel()
 	w := &watch{client: c, report: report, has: has}
 	for {
@@ -86,7 +86,7 @@ func (w *watch) read(ctx context.Context) error {
 		open = inTime()
 		return w.follow(ctx, call, newEventReader(&alive{body: body, cancel: cancel}))
 	}
-	_, failure := w.client.authorized(ctx, call)
+	_, failure := w.client.session.authorized(ctx, call)
 	switch {
 	case failure == nil:
 		return &cloud.Error{Kind: cloud.Unavailable, Op: call.op, Detail: "the stream of events ended"}
