@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/transport"
@@ -20,11 +21,25 @@ var listed = cloud.NewCapabilities(
 	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses,
 )
 
+// capabilityClient finds out what the cloud can do, and remembers it.
+type capabilityClient struct {
+	calls    *calls
+	exchange *exchange
+	pages    *pageReader
+	ignored  *ignored
+	stated   stated
+	// probed holds what Capabilities returned last; nil before.
+	probed atomic.Pointer[cloud.Capabilities]
+	// probing is held by the one call that asks for capabilities on behalf of
+	// those that need them.
+	probing chan struct{}
+}
+
 // Capabilities asks the cloud and caches the answer, by which other calls decide
 // what to send and what to refuse. A failure leaves the cache as it is. Where the
 // capabilities are declared, it lists a page instead: callers take a success for a
 // proof that the cloud answers and accepts the credentials.
-func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
+func (c *capabilityClient) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	has, err := c.probe(ctx)
 	if err == nil && c.stated.declared {
 		err = c.checkDeclared(ctx, has)
@@ -77,7 +92,7 @@ func (s stated) of(names ...cloud.Capability) cloud.Capabilities {
 	return cloud.NewCapabilities(names...)
 }
 
-func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
+func (c *capabilityClient) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
 	switch {
 	case c.stated.declared && len(c.stated.capabilities) == 0:
 		return c.stated.core(), nil
@@ -106,12 +121,12 @@ func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
 }
 
 // checkDeclared lists a page of a cloud that has the declared capabilities.
-func (c *Client) checkDeclared(ctx context.Context, has cloud.Capabilities) *cloud.Error {
+func (c *capabilityClient) checkDeclared(ctx context.Context, has cloud.Capabilities) *cloud.Error {
 	call := listing()
 	if has.Has(cloud.Sizing) {
 		call.query = url.Values{"limit": {"1"}}
 	}
-	page, err := c.page(ctx, call, noServers{}, has)
+	page, err := c.pages.read(ctx, call, noServers{}, has)
 	if err == nil && page.Next != "" && !has.Has(cloud.Sizing) {
 		err = unreadable(call, declaredCorePages)
 	}
@@ -240,11 +255,11 @@ func listsServers(body []byte) bool {
 // listing of a core cloud is a bare array. This is checked unless the 404 is
 // certainly the cloud's own: if a proxy's 404 made an extended cloud count as a
 // core one, creates would be sent without their idempotency keys.
-func (c *Client) detectCore(ctx context.Context, got *answer, missing *cloud.Error) (cloud.Capabilities, *cloud.Error) {
-	if got.problem().Code != "notFound" || c.cachedCapabilities().Has(cloud.Sizing) {
+func (c *capabilityClient) detectCore(ctx context.Context, got *answer, missing *cloud.Error) (cloud.Capabilities, *cloud.Error) {
+	if got.problem().Code != "notFound" || c.cached().Has(cloud.Sizing) {
 		call := listing()
 		call.op = missing.Op
-		page, err := c.page(ctx, call, noServers{}, nil)
+		page, err := c.pages.read(ctx, call, noServers{}, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -255,18 +270,18 @@ func (c *Client) detectCore(ctx context.Context, got *answer, missing *cloud.Err
 	return c.stated.core(), nil
 }
 
-// cachedCapabilities returns what the cloud can do, nothing before it was asked.
-func (c *Client) cachedCapabilities() cloud.Capabilities {
+// cached returns what the cloud can do, nothing before it was asked.
+func (c *capabilityClient) cached() cloud.Capabilities {
 	if has := c.probed.Load(); has != nil {
 		return *has
 	}
 	return nil
 }
 
-// capabilitiesFor returns what the cloud can do for the call op, and asks the
+// neededBy returns what the cloud can do for the call op, and asks the
 // cloud where the cache is empty: what to send, and whether it may be sent again,
 // depends on it.
-func (c *Client) capabilitiesFor(ctx context.Context, op string) (cloud.Capabilities, *cloud.Error) {
+func (c *capabilityClient) neededBy(ctx context.Context, op string) (cloud.Capabilities, *cloud.Error) {
 	if has := c.probed.Load(); has != nil {
 		return *has, nil
 	}
@@ -287,6 +302,9 @@ func (c *Client) capabilitiesFor(ctx context.Context, op string) (cloud.Capabili
 	c.probed.Store(&has)
 	return has, nil
 }
+
+// forget empties the cache: the next call that needs capabilities asks for them.
+func (c *capabilityClient) forget() { c.probed.Store(nil) }
 
 // require refuses a call that needs capabilities which the cloud does not have.
 func require(op string, has cloud.Capabilities, needs ...cloud.Capability) *cloud.Error {

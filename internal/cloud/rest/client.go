@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/transport"
@@ -11,18 +10,13 @@ import (
 
 // Client is one cloud's REST API. It is safe for concurrent use.
 type Client struct {
-	stated  stated
-	ignored *ignored
-
-	transport *transport.Transport
-	exchange  *exchange
-	session   *session
-	calls     *calls
-	// probed holds what Capabilities returned last; nil before.
-	probed atomic.Pointer[cloud.Capabilities]
-	// probing is held by the one call that asks for capabilities on behalf of
-	// those that need them.
-	probing chan struct{}
+	transport    *transport.Transport
+	ignored      *ignored
+	exchange     *exchange
+	session      *session
+	calls        *calls
+	pages        *pageReader
+	capabilities *capabilityClient
 }
 
 var (
@@ -54,9 +48,13 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{transport: t, ignored: &ignored{}, exchange: newExchange(t, endpoint, cfg), stated: statedBy(cfg), probing: make(chan struct{}, 1)}
+	c := &Client{transport: t, ignored: &ignored{}, exchange: newExchange(t, endpoint, cfg)}
 	c.session = &session{exchange: c.exchange, credentials: &cfg.Credentials, ignored: c.ignored, login: &held.Login}
 	c.calls = &calls{usage: transport.NewUsage(), transport: t, session: c.session}
+	c.pages = &pageReader{calls: c.calls, ignored: c.ignored}
+	c.capabilities = &capabilityClient{
+		calls: c.calls, exchange: c.exchange, pages: c.pages, ignored: c.ignored, stated: statedBy(cfg), probing: make(chan struct{}, 1),
+	}
 	return c, nil
 }
 
@@ -66,6 +64,11 @@ func asError(err *cloud.Error) error {
 		return nil
 	}
 	return err
+}
+
+// Capabilities asks the cloud what it can do.
+func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
+	return c.capabilities.Capabilities(ctx)
 }
 
 // Close waits for the calls under way, ends the session, if there is one, and

@@ -103,7 +103,7 @@ func TestProfileDetection(t *testing.T) {
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" || cloud.KindOf(err) != test.kind {
 				t.Errorf("%v, want kind %q; capabilities (-want +got):\n%s", err, test.kind, diff)
 			}
-			if diff := cmp.Diff(test.known, c.cachedCapabilities()); test.want == nil && diff != "" {
+			if diff := cmp.Diff(test.known, c.capabilities.cached()); test.want == nil && diff != "" {
 				t.Errorf("a failure changed the cache (-want +got):\n%s", diff)
 			}
 		})

@@ -5,6 +5,7 @@
 //
 //	servers.go         one method a call; update.go, networks.go, snapshots.go, revert.go and
 //	                   hosts.go likewise
+//	pages.go           pages of the listing of servers
 //	capabilities.go    what the cloud can do, asked for where the call depends on it
 //	call.go            one timeout, at most three tries, only where that is safe
 //	session.go         the token, renewed once on 401

@@ -76,7 +76,7 @@ func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { retu
 // withCapabilities fills the cache of what the cloud can do.
 func (c *Client) withCapabilities(names ...cloud.Capability) *Client {
 	has := cloud.NewCapabilities(names...)
-	c.probed.Store(&has)
+	c.capabilities.probed.Store(&has)
 	return c
 }
 

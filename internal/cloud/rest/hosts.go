@@ -24,7 +24,7 @@ func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 		about: aboutCloud, method: http.MethodGet, route: "/hosts", path: "/hosts",
 		limit: maxPage, op: "list hosts",
 	}
-	has, err := c.capabilitiesFor(ctx, call.op)
+	has, err := c.capabilities.neededBy(ctx, call.op)
 	if err != nil {
 		return nil, err
 	}

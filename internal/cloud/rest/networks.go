@@ -106,7 +106,7 @@ func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
 // requireNetworks returns what the cloud can do, and refuses a call to a cloud
 // without networks.
 func (c *Client) requireNetworks(ctx context.Context, op string) (cloud.Capabilities, *cloud.Error) {
-	has, err := c.capabilitiesFor(ctx, op)
+	has, err := c.capabilities.neededBy(ctx, op)
 	if err != nil {
 		return nil, err
 	}

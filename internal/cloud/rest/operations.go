@@ -16,7 +16,7 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 	if id == "" {
 		return cloud.Operation{}, refuse(op, cloud.Rejected, "no id was given")
 	}
-	has, err := c.capabilitiesFor(ctx, op)
+	has, err := c.capabilities.neededBy(ctx, op)
 	if err == nil {
 		err = require(op, has, cloud.Operations)
 	}

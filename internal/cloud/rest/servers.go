@@ -4,20 +4,13 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-const (
-	// maxLimit bounds the servers of a page.
-	maxLimit = 1000
-	// maxUserData bounds the user data of a server, in bytes before its base64.
-	maxUserData = 64 << 10
-)
+// maxUserData bounds the user data of a server, in bytes before its base64.
+const maxUserData = 64 << 10
 
 // CheckName asks the cloud whether a name may be used. The folder is sent only to a
 // cloud whose names are unique per folder.
@@ -30,7 +23,7 @@ func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
 		about: aboutName, method: http.MethodGet, route: "/check/{name}", path: join("check", name.Name), op: op,
 	}
 	if name.Folder != "" {
-		has, err := c.capabilitiesFor(ctx, op)
+		has, err := c.capabilities.neededBy(ctx, op)
 		if err != nil {
 			return err
 		}
@@ -80,25 +73,25 @@ func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud
 // StreamServers is ListServers that passes the servers on while they arrive.
 func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to cloud.ServerSink) (next string, err error) {
 	call := listing()
-	has, failed := c.capabilitiesFor(ctx, call.op)
+	has, failed := c.capabilities.neededBy(ctx, call.op)
 	if failed != nil {
 		return "", failed
 	}
 	if call.query, failed = listQuery(call.op, has, opts); failed != nil {
 		return "", failed
 	}
-	page, failed := c.page(ctx, call, to, has)
+	page, failed := c.pages.read(ctx, call, to, has)
 	if failed != nil {
 		return "", failed
 	}
 	switch {
 	case page.Next == "" || has.Has(cloud.Sizing):
 		return page.Next, nil
-	case c.stated.declared:
+	case c.capabilities.stated.declared:
 		return "", unreadable(call, declaredCorePages)
 	default:
 		// The cloud has become an extended one: ask for its capabilities again.
-		c.probed.Store(nil)
+		c.capabilities.forget()
 		return "", unreadable(call, "the listing has further pages, though the cloud reported no capabilities")
 	}
 }
@@ -110,7 +103,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Result{}, err
 	}
-	has, err := c.capabilitiesFor(ctx, op)
+	has, err := c.capabilities.neededBy(ctx, op)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -201,65 +194,6 @@ func createNeeds(req cloud.CreateServer) []cloud.Capability {
 		needs = append(needs, cloud.WithAntiAffinity)
 	}
 	return needs
-}
-
-func listing() *call {
-	return &call{
-		about: aboutCloud, method: http.MethodGet, route: "/servers", path: "/servers",
-		limit: maxPage, op: "list servers",
-	}
-}
-
-// page makes a call that lists servers. has is what the cloud can do.
-func (c *Client) page(ctx context.Context, call *call, to cloud.ServerSink, has cloud.Capabilities) (result page, failed *cloud.Error) {
-	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
-		result, err = streamPage(call, got, in, c.ignored, to, has)
-		return err
-	}
-	got, failed := c.calls.do(ctx, call)
-	if failed == nil {
-		return result, nil
-	}
-	if got != nil && slices.Contains(withoutCall, got.status) {
-		failed.Detail += "; if the cloud has no GET /servers, nothing on it can be created, changed or deleted: what exists is proved by the listing"
-	}
-	return page{}, failed
-}
-
-// withoutCall are the statuses of a cloud that lacks a call.
-var withoutCall = []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}
-
-// listQuery is empty for a core cloud, which honours no parameters.
-func listQuery(op string, has cloud.Capabilities, opts cloud.ListServers) (url.Values, *cloud.Error) {
-	if opts.Limit < 0 || opts.Limit > maxLimit {
-		return nil, refuse(op, cloud.Rejected, "the limit must be within 0 to %d", maxLimit)
-	}
-	if len(opts.Labels) > 0 {
-		if err := require(op, has, cloud.Labels); err != nil {
-			return nil, err
-		}
-	}
-	if !has.Has(cloud.Sizing) {
-		if opts.Marker != "" {
-			return nil, refuse(op, cloud.Unsupported, "this cloud lists its servers on one page")
-		}
-		return nil, nil
-	}
-	query := url.Values{}
-	if opts.Limit > 0 {
-		query.Set("limit", strconv.Itoa(opts.Limit))
-	}
-	if opts.Marker != "" {
-		query.Set("marker", opts.Marker)
-	}
-	for key, value := range opts.Labels {
-		if key == "" || strings.Contains(key, "=") {
-			return nil, refuse(op, cloud.Rejected, "the label key %s is empty or holds =", quote(key))
-		}
-		query.Add("label", key+"="+value)
-	}
-	slices.Sort(query["label"])
-	return query, nil
 }
 
 // serverCall is a call about one server. With an empty id it would be about all

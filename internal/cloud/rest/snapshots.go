@@ -90,7 +90,7 @@ func (c *Client) snapshotCall(ctx context.Context, method, op, serverID string) 
 	if serverID == "" {
 		return nil, nil, refuse(op, cloud.Rejected, "no id of a server was given")
 	}
-	has, err := c.capabilitiesFor(ctx, op)
+	has, err := c.capabilities.neededBy(ctx, op)
 	if err == nil {
 		err = require(op, has, cloud.Snapshots)
 	}

@@ -16,7 +16,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Updat
 	if len(update) == 0 {
 		return cloud.Result{}, refuse(call.op, cloud.Rejected, "nothing to change was given")
 	}
-	has, err := c.capabilitiesFor(ctx, call.op)
+	has, err := c.capabilities.neededBy(ctx, call.op)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -94,7 +94,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		return cloud.Result{}, nil
 	}
 	result := cloud.Result{Server: cloud.Server{ID: id, State: cloud.StateDeleting}}
-	if c.cachedCapabilities().Has(cloud.Operations) {
+	if c.capabilities.cached().Has(cloud.Operations) {
 		// A reference that cannot be read leaves the state of the server, which shows as much.
 		result.Operation, _ = operationOf(got)
 	}

@@ -31,7 +31,7 @@ var _ cloud.Watcher = (*Client)(nil)
 // is another one, so events have no AsOf.
 func (c *Client) Watch(ctx context.Context, report func(cloud.Change) error) error {
 	const op = "watch servers"
-	has, err := c.capabilitiesFor(ctx, op)
+	has, err := c.capabilities.neededBy(ctx, op)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (w *watch) follow(ctx context.Context, call *call, events *eventReader) *cl
 // set lists the servers and reports them as a full set.
 func (w *watch) set(ctx context.Context) error {
 	asOf, opts := time.Now(), cloud.ListServers{}
-	if w.client.cachedCapabilities().Has(cloud.Sizing) {
+	if w.client.capabilities.cached().Has(cloud.Sizing) {
 		opts.Limit = maxLimit
 	}
 	markers := map[string]bool{}
