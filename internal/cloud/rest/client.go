@@ -17,11 +17,17 @@ type Client struct {
 	calls        *calls
 	pages        *pageReader
 	capabilities *capabilityClient
+	operations   *operationClient
+	hosts        *hostClient
+	networks     *networkClient
+	snapshots    *snapshotClient
 }
 
 var (
 	_ cloud.Client       = (*Client)(nil)
 	_ cloud.LoadReporter = (*Client)(nil)
+	_ cloud.Snapshotter  = (*Client)(nil)
+	_ cloud.Reverter     = (*Client)(nil)
 )
 
 // New returns a client of the cloud that cfg describes. It makes no call. Its
@@ -55,6 +61,11 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	c.capabilities = &capabilityClient{
 		calls: c.calls, exchange: c.exchange, pages: c.pages, ignored: c.ignored, stated: statedBy(cfg), probing: make(chan struct{}, 1),
 	}
+	texts := c.exchange.scrubber
+	c.operations = &operationClient{calls: c.calls, capabilities: c.capabilities, ignored: c.ignored, scrubber: texts}
+	c.hosts = &hostClient{calls: c.calls, capabilities: c.capabilities, ignored: c.ignored}
+	c.networks = &networkClient{calls: c.calls, capabilities: c.capabilities, ignored: c.ignored, scrubber: texts}
+	c.snapshots = &snapshotClient{calls: c.calls, capabilities: c.capabilities, ignored: c.ignored, scrubber: texts}
 	return c, nil
 }
 
@@ -87,3 +98,56 @@ func (c *Client) Close(ctx context.Context) {
 
 // Load returns what the client asks of the cloud at the moment.
 func (c *Client) Load() cloud.Load { return c.transport.Load() }
+
+// GetOperation returns the operation of this id.
+func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, error) {
+	return c.operations.GetOperation(ctx, id)
+}
+
+// ListHosts returns all hosts.
+func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) { return c.hosts.ListHosts(ctx) }
+
+// ListNetworks returns all networks.
+func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
+	return c.networks.ListNetworks(ctx)
+}
+
+// GetNetwork returns the network of this id.
+func (c *Client) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
+	return c.networks.GetNetwork(ctx, id)
+}
+
+// CreateNetwork creates a network.
+func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
+	return c.networks.CreateNetwork(ctx, req)
+}
+
+// UpdateNetwork sets the gateway.
+func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
+	return c.networks.UpdateNetwork(ctx, id, gateway)
+}
+
+// DeleteNetwork deletes the network of this id.
+func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
+	return c.networks.DeleteNetwork(ctx, id)
+}
+
+// ListSnapshots returns all snapshots of a server.
+func (c *Client) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Snapshot, error) {
+	return c.snapshots.ListSnapshots(ctx, serverID)
+}
+
+// CreateSnapshot creates a snapshot.
+func (c *Client) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (cloud.Snapshot, error) {
+	return c.snapshots.CreateSnapshot(ctx, req)
+}
+
+// DeleteSnapshot deletes a snapshot of a server.
+func (c *Client) DeleteSnapshot(ctx context.Context, serverID, id string) error {
+	return c.snapshots.DeleteSnapshot(ctx, serverID, id)
+}
+
+// RevertServer reverts a server to a snapshot.
+func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
+	return c.snapshots.RevertServer(ctx, req)
+}

@@ -18,13 +18,20 @@ const hostSize = 128
 // maxHostName bounds a host's name, in bytes: that of a DNS name.
 const maxHostName = 253
 
+// hostClient lists hosts.
+type hostClient struct {
+	calls        *calls
+	capabilities *capabilityClient
+	ignored      *ignored
+}
+
 // ListHosts returns all hosts.
-func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
+func (h *hostClient) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 	call := &call{
 		about: aboutCloud, method: http.MethodGet, route: "/hosts", path: "/hosts",
 		limit: maxPage, op: "list hosts",
 	}
-	has, err := c.capabilities.neededBy(ctx, call.op)
+	has, err := h.capabilities.neededBy(ctx, call.op)
 	if err != nil {
 		return nil, err
 	}
@@ -33,10 +40,10 @@ func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 	}
 	var hosts []cloud.Host
 	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
-		hosts, err = decodeHosts(call, got, in, c.ignored)
+		hosts, err = decodeHosts(call, got, in, h.ignored)
 		return err
 	}
-	if _, err := c.calls.do(ctx, call); err != nil {
+	if _, err := h.calls.do(ctx, call); err != nil {
 		return nil, err
 	}
 	return hosts, nil

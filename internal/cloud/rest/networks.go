@@ -23,43 +23,51 @@ type (
 	}
 )
 
+// networkClient reads and changes networks.
+type networkClient struct {
+	calls        *calls
+	capabilities *capabilityClient
+	ignored      *ignored
+	scrubber     *scrubber
+}
+
 // ListNetworks returns all networks: this listing has no pages.
-func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
+func (n *networkClient) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 	call := &call{
 		about: aboutCloud, method: http.MethodGet, route: "/networks", path: "/networks",
 		limit: maxPage, op: "list networks",
 	}
-	if _, err := c.requireNetworks(ctx, call.op); err != nil {
+	if _, err := n.requireNetworks(ctx, call.op); err != nil {
 		return nil, err
 	}
 	var networks []cloud.Network
 	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
-		networks, err = decodeNetworks(call, got, in, c.ignored)
+		networks, err = decodeNetworks(call, got, in, n.ignored)
 		return err
 	}
-	if _, err := c.calls.do(ctx, call); err != nil {
+	if _, err := n.calls.do(ctx, call); err != nil {
 		return nil, err
 	}
 	return networks, nil
 }
 
 // GetNetwork returns the network of this id.
-func (c *Client) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
-	call, err := c.networkCall(ctx, http.MethodGet, id, "get network ")
+func (n *networkClient) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
+	call, err := n.networkCall(ctx, http.MethodGet, id, "get network ")
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	return c.doNetwork(ctx, call, id)
+	return n.doNetwork(ctx, call, id)
 }
 
 // CreateNetwork creates a network. The key is sent only to a cloud that honours
 // keys; only then is the call ever sent twice.
-func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
+func (n *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
 	op := "create network " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Network{}, err
 	}
-	has, err := c.requireNetworks(ctx, op)
+	has, err := n.requireNetworks(ctx, op)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -73,40 +81,40 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 	if !sendable(call.key) {
 		return cloud.Network{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
 	}
-	got, err := c.calls.do(ctx, call)
+	got, err := n.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Network{}, err
 	}
 	// The answer to a create is about what it created, also if the cloud normalizes names.
-	network, err := decodeNetwork(call, got, c.ignored)
+	network, err := decodeNetwork(call, got, n.ignored)
 	return network, asError(err)
 }
 
 // UpdateNetwork sets the gateway. It is never sent twice.
-func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
-	call, err := c.networkCall(ctx, http.MethodPatch, id, "update network ")
+func (n *networkClient) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
+	call, err := n.networkCall(ctx, http.MethodPatch, id, "update network ")
 	if err != nil {
 		return cloud.Network{}, err
 	}
 	call.body = encode(wireUpdateNetwork{Gateway: gateway})
-	return c.doNetwork(ctx, call, id)
+	return n.doNetwork(ctx, call, id)
 }
 
 // DeleteNetwork deletes the network of this id.
-func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
-	call, err := c.networkCall(ctx, http.MethodDelete, id, "delete network ")
+func (n *networkClient) DeleteNetwork(ctx context.Context, id string) error {
+	call, err := n.networkCall(ctx, http.MethodDelete, id, "delete network ")
 	if err != nil {
 		return err
 	}
 	call.limit = 0
-	_, err = c.calls.do(ctx, call)
+	_, err = n.calls.do(ctx, call)
 	return asError(err)
 }
 
 // requireNetworks returns what the cloud can do, and refuses a call to a cloud
 // without networks.
-func (c *Client) requireNetworks(ctx context.Context, op string) (cloud.Capabilities, *cloud.Error) {
-	has, err := c.capabilities.neededBy(ctx, op)
+func (n *networkClient) requireNetworks(ctx context.Context, op string) (cloud.Capabilities, *cloud.Error) {
+	has, err := n.capabilities.neededBy(ctx, op)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +123,12 @@ func (c *Client) requireNetworks(ctx context.Context, op string) (cloud.Capabili
 
 // networkCall is a call about one network. With an empty id it would be about all
 // of them.
-func (c *Client) networkCall(ctx context.Context, method, id, op string) (*call, *cloud.Error) {
+func (n *networkClient) networkCall(ctx context.Context, method, id, op string) (*call, *cloud.Error) {
 	op += quote(id)
 	if id == "" {
 		return nil, refuse(op, cloud.Rejected, "no id was given")
 	}
-	if _, err := c.requireNetworks(ctx, op); err != nil {
+	if _, err := n.requireNetworks(ctx, op); err != nil {
 		return nil, err
 	}
 	return &call{
@@ -130,17 +138,17 @@ func (c *Client) networkCall(ctx context.Context, method, id, op string) (*call,
 }
 
 // doNetwork makes a call whose answer is the network of this id.
-func (c *Client) doNetwork(ctx context.Context, call *call, id string) (cloud.Network, error) {
-	got, err := c.calls.do(ctx, call)
+func (n *networkClient) doNetwork(ctx context.Context, call *call, id string) (cloud.Network, error) {
+	got, err := n.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	network, err := decodeNetwork(call, got, c.ignored)
+	network, err := decodeNetwork(call, got, n.ignored)
 	if err != nil {
 		return cloud.Network{}, err
 	}
 	if network.ID != id {
-		return cloud.Network{}, c.exchange.scrubber.ofAnotherID(call, got, "network", id, network.ID)
+		return cloud.Network{}, n.scrubber.ofAnotherID(call, got, "network", id, network.ID)
 	}
 	return network, nil
 }

@@ -10,13 +10,21 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+// operationClient reads operations.
+type operationClient struct {
+	calls        *calls
+	capabilities *capabilityClient
+	ignored      *ignored
+	scrubber     *scrubber
+}
+
 // GetOperation returns the operation of this id.
-func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, error) {
+func (o *operationClient) GetOperation(ctx context.Context, id string) (cloud.Operation, error) {
 	op := "get operation " + quote(id)
 	if id == "" {
 		return cloud.Operation{}, refuse(op, cloud.Rejected, "no id was given")
 	}
-	has, err := c.capabilities.neededBy(ctx, op)
+	has, err := o.capabilities.neededBy(ctx, op)
 	if err == nil {
 		err = require(op, has, cloud.Operations)
 	}
@@ -27,16 +35,16 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 		about: aboutOperation, method: http.MethodGet, route: "/operations/{id}", path: join("operations", id),
 		limit: maxBody, op: op,
 	}
-	got, err := c.calls.do(ctx, call)
+	got, err := o.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Operation{}, err
 	}
-	operation, err := c.decodeOperation(call, got)
+	operation, err := o.decodeOperation(call, got)
 	return operation, asError(err)
 }
 
-// result reads the answer to a change of a server: the server, an operation, or both.
-func (c *Client) result(call *call, got *answer, has cloud.Capabilities) (cloud.Result, *cloud.Error) {
+// resultOf reads the answer to a change of a server: the server, an operation, or both.
+func resultOf(call *call, got *answer, has cloud.Capabilities, into *ignored) (cloud.Result, *cloud.Error) {
 	var result cloud.Result
 	if got.status == http.StatusAccepted && has.Has(cloud.Operations) {
 		id, err := operationOf(got)
@@ -47,7 +55,7 @@ func (c *Client) result(call *call, got *answer, has cloud.Capabilities) (cloud.
 			return result, nil
 		}
 	}
-	server, err := decodeServer(call, got, c.ignored)
+	server, err := decodeServer(call, got, into)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -99,7 +107,7 @@ func (a *answer) hasServer() bool {
 	return found
 }
 
-func (c *Client) decodeOperation(call *call, got *answer) (cloud.Operation, *cloud.Error) {
+func (o *operationClient) decodeOperation(call *call, got *answer) (cloud.Operation, *cloud.Error) {
 	var operation cloud.Operation
 	var done, server, failure []byte
 	err := object(call, got, func(name, value []byte) {
@@ -107,7 +115,7 @@ func (c *Client) decodeOperation(call *call, got *answer) (cloud.Operation, *clo
 		case "done":
 			done = value
 		case "progress":
-			if percent := newReader(c.ignored).percent("progress", value); percent != nil {
+			if percent := newReader(o.ignored).percent("progress", value); percent != nil {
 				operation.Progress = *percent
 			}
 		case "serverId":
@@ -131,18 +139,18 @@ func (c *Client) decodeOperation(call *call, got *answer) (cloud.Operation, *clo
 		operation.ServerID = id
 	}
 	if operation.Done && !isNull(failure) {
-		operation.Err = c.fault(call, got, failure)
+		operation.Err = o.fault(call, got, failure)
 	}
 	return operation, nil
 }
 
 // fault returns why an operation failed. Its code decides as that of a refusal does.
-func (c *Client) fault(call *call, got *answer, body []byte) *cloud.Error {
+func (o *operationClient) fault(call *call, got *answer, body []byte) *cloud.Error {
 	problem := problemIn(body)
-	if c.exchange.scrubber.redactor.Redact(problem.Code, got.token) != problem.Code {
+	if o.scrubber.redactor.Redact(problem.Code, got.token) != problem.Code {
 		problem.Code = ""
 	}
-	e := &cloud.Error{Kind: cloud.Failed, Op: call.op, Code: problem.Code, Detail: c.exchange.scrubber.reasonOf(problem, got.header, got.token, call.id)}
+	e := &cloud.Error{Kind: cloud.Failed, Op: call.op, Code: problem.Code, Detail: o.scrubber.reasonOf(problem, got.header, got.token, call.id)}
 	switch kind := kindOfCode[problem.Code]; kind {
 	case "", cloud.Unauthorized, cloud.Throttled, cloud.Unavailable:
 		// What an operation met says nothing about the calls of this client.

@@ -7,16 +7,14 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-var _ cloud.Reverter = (*Client)(nil)
-
 // RevertServer reverts a server to a snapshot. The key is sent only to a cloud that honours
 // keys; only then is the call ever sent twice.
-func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
+func (s *snapshotClient) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
 	op := "revert to snapshot " + quote(req.SnapshotID)
 	if req.SnapshotID == "" {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "no id was given")
 	}
-	call, has, err := c.snapshotCall(ctx, http.MethodPost, op, req.ServerID)
+	call, has, err := s.snapshotCall(ctx, http.MethodPost, op, req.ServerID)
 	if err == nil {
 		err = require(op, has, cloud.Revert)
 	}
@@ -33,13 +31,13 @@ func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (clou
 	case req.Again && call.key == "":
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud has no idempotency keys, so a second revert could follow the first")
 	}
-	got, err := c.calls.do(ctx, call)
+	got, err := s.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Result{}, err
 	}
-	result, err := c.result(call, got, has)
+	result, err := resultOf(call, got, has, s.ignored)
 	if err == nil && result.Server.ID != req.ServerID && (result.Operation == "" || result.Server.ID != "") {
-		err = c.exchange.scrubber.ofAnotherID(call, got, "server", req.ServerID, result.Server.ID)
+		err = s.scrubber.ofAnotherID(call, got, "server", req.ServerID, result.Server.ID)
 	}
 	if err != nil {
 		err.Uncertain = true

@@ -140,7 +140,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		return cloud.Result{}, err
 	}
 	// The answer to a create is about what it created, also if the cloud normalizes names.
-	result, err := c.result(call, got, has)
+	result, err := resultOf(call, got, has, c.ignored)
 	return result, asError(err)
 }
 

@@ -21,22 +21,28 @@ type wireCreateSnapshot struct {
 	QuiesceSeconds int64  `json:"quiesceSeconds,omitempty"`
 }
 
-var _ cloud.Snapshotter = (*Client)(nil)
+// snapshotClient reads, takes and deletes snapshots of servers, and reverts servers to them.
+type snapshotClient struct {
+	calls        *calls
+	capabilities *capabilityClient
+	ignored      *ignored
+	scrubber     *scrubber
+}
 
 // ListSnapshots returns all snapshots of a server: this listing has no pages.
-func (c *Client) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Snapshot, error) {
+func (s *snapshotClient) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Snapshot, error) {
 	op := "list snapshots of server " + quote(serverID)
-	call, _, err := c.snapshotCall(ctx, http.MethodGet, op, serverID)
+	call, _, err := s.snapshotCall(ctx, http.MethodGet, op, serverID)
 	if err != nil {
 		return nil, err
 	}
 	call.limit = maxPage
 	var snapshots []cloud.Snapshot
 	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
-		snapshots, err = decodeSnapshots(call, got, in, c.ignored)
+		snapshots, err = decodeSnapshots(call, got, in, s.ignored)
 		return err
 	}
-	if _, err := c.calls.do(ctx, call); err != nil {
+	if _, err := s.calls.do(ctx, call); err != nil {
 		return nil, err
 	}
 	return snapshots, nil
@@ -44,12 +50,12 @@ func (c *Client) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Sn
 
 // CreateSnapshot creates a snapshot. The key is sent only to a cloud that honours
 // keys; only then is the call ever sent twice.
-func (c *Client) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (cloud.Snapshot, error) {
+func (s *snapshotClient) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (cloud.Snapshot, error) {
 	op := "create snapshot " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Snapshot{}, err
 	}
-	call, has, err := c.snapshotCall(ctx, http.MethodPost, op, req.ServerID)
+	call, has, err := s.snapshotCall(ctx, http.MethodPost, op, req.ServerID)
 	if err != nil {
 		return cloud.Snapshot{}, err
 	}
@@ -62,35 +68,35 @@ func (c *Client) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (
 	if !sendable(call.key) {
 		return cloud.Snapshot{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
 	}
-	got, err := c.calls.do(ctx, call)
+	got, err := s.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Snapshot{}, err
 	}
-	snapshot, err := decodeOne(call, got, c.ignored, (*reader).snapshot)
+	snapshot, err := decodeOne(call, got, s.ignored, (*reader).snapshot)
 	return snapshot, asError(err)
 }
 
 // DeleteSnapshot deletes a snapshot of a server.
-func (c *Client) DeleteSnapshot(ctx context.Context, serverID, id string) error {
+func (s *snapshotClient) DeleteSnapshot(ctx context.Context, serverID, id string) error {
 	op := "delete snapshot " + quote(id)
 	if id == "" {
 		return refuse(op, cloud.Rejected, "no id was given")
 	}
-	call, _, err := c.snapshotCall(ctx, http.MethodDelete, op, serverID)
+	call, _, err := s.snapshotCall(ctx, http.MethodDelete, op, serverID)
 	if err != nil {
 		return err
 	}
 	call.route, call.path, call.limit = call.route+"/{snapshotId}", call.path+join(id), 0
-	_, err = c.calls.do(ctx, call)
+	_, err = s.calls.do(ctx, call)
 	return asError(err)
 }
 
 // snapshotCall is a call about the snapshots of a server, and returns what the cloud can do.
-func (c *Client) snapshotCall(ctx context.Context, method, op, serverID string) (*call, cloud.Capabilities, *cloud.Error) {
+func (s *snapshotClient) snapshotCall(ctx context.Context, method, op, serverID string) (*call, cloud.Capabilities, *cloud.Error) {
 	if serverID == "" {
 		return nil, nil, refuse(op, cloud.Rejected, "no id of a server was given")
 	}
-	has, err := c.capabilities.neededBy(ctx, op)
+	has, err := s.capabilities.neededBy(ctx, op)
 	if err == nil {
 		err = require(op, has, cloud.Snapshots)
 	}

@@ -32,7 +32,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Updat
 	if err != nil {
 		return cloud.Result{}, err
 	}
-	result, err := c.result(call, got, has)
+	result, err := resultOf(call, got, has, c.ignored)
 	if err == nil && result.Server.ID != id && (result.Operation == "" || result.Server.ID != "") {
 		err = c.exchange.scrubber.ofAnotherID(call, got, "server", id, result.Server.ID)
 	}
