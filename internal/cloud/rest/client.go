@@ -8,15 +8,17 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// Client is one cloud's REST API. It is safe for concurrent use.
+// Client is one cloud's REST API. It is safe for concurrent use. Each method calls one
+// of the parts.
 type Client struct {
 	transport    *transport.Transport
 	ignored      *ignored
 	exchange     *exchange
 	session      *session
 	calls        *calls
-	pages        *pageReader
 	capabilities *capabilityClient
+	servers      *serverClient
+	watches      *watchClient
 	operations   *operationClient
 	hosts        *hostClient
 	networks     *networkClient
@@ -24,10 +26,13 @@ type Client struct {
 }
 
 var (
-	_ cloud.Client       = (*Client)(nil)
-	_ cloud.LoadReporter = (*Client)(nil)
-	_ cloud.Snapshotter  = (*Client)(nil)
-	_ cloud.Reverter     = (*Client)(nil)
+	_ cloud.Client          = (*Client)(nil)
+	_ cloud.ServerStreamer  = (*Client)(nil)
+	_ cloud.Watcher         = (*Client)(nil)
+	_ cloud.Snapshotter     = (*Client)(nil)
+	_ cloud.Reverter        = (*Client)(nil)
+	_ cloud.IgnoredReporter = (*Client)(nil)
+	_ cloud.LoadReporter    = (*Client)(nil)
 )
 
 // New returns a client of the cloud that cfg describes. It makes no call. Its
@@ -57,16 +62,24 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	c := &Client{transport: t, ignored: &ignored{}, exchange: newExchange(t, endpoint, cfg)}
 	c.session = &session{exchange: c.exchange, credentials: &cfg.Credentials, ignored: c.ignored, login: &held.Login}
 	c.calls = &calls{usage: transport.NewUsage(), transport: t, session: c.session}
-	c.pages = &pageReader{calls: c.calls, ignored: c.ignored}
+	c.resources(cfg)
+	return c, nil
+}
+
+// resources makes the clients of what the cloud has.
+func (c *Client) resources(cfg Config) {
+	pages, texts := &pageReader{calls: c.calls, ignored: c.ignored}, c.exchange.scrubber
 	c.capabilities = &capabilityClient{
-		calls: c.calls, exchange: c.exchange, pages: c.pages, ignored: c.ignored, stated: statedBy(cfg), probing: make(chan struct{}, 1),
+		calls: c.calls, exchange: c.exchange, pages: pages, ignored: c.ignored, stated: statedBy(cfg), probing: make(chan struct{}, 1),
 	}
-	texts := c.exchange.scrubber
+	c.servers = &serverClient{calls: c.calls, capabilities: c.capabilities, pages: pages, ignored: c.ignored, scrubber: texts}
+	c.watches = &watchClient{
+		calls: c.calls, session: c.session, exchange: c.exchange, capabilities: c.capabilities, servers: c.servers, ignored: c.ignored,
+	}
 	c.operations = &operationClient{calls: c.calls, capabilities: c.capabilities, ignored: c.ignored, scrubber: texts}
 	c.hosts = &hostClient{calls: c.calls, capabilities: c.capabilities, ignored: c.ignored}
 	c.networks = &networkClient{calls: c.calls, capabilities: c.capabilities, ignored: c.ignored, scrubber: texts}
 	c.snapshots = &snapshotClient{calls: c.calls, capabilities: c.capabilities, ignored: c.ignored, scrubber: texts}
-	return c, nil
 }
 
 // asError keeps a nil *cloud.Error from becoming an error that is not nil.
@@ -98,6 +111,55 @@ func (c *Client) Close(ctx context.Context) {
 
 // Load returns what the client asks of the cloud at the moment.
 func (c *Client) Load() cloud.Load { return c.transport.Load() }
+
+// Ignored returns which fields of the cloud's answers were ignored since the last
+// call and why, sorted, at most 16. The texts quote nothing of the answers.
+func (c *Client) Ignored() []string { return c.ignored.take() }
+
+// CheckName asks the cloud whether a name may be used.
+func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
+	return c.servers.CheckName(ctx, name)
+}
+
+// GetServer returns the server of this id.
+func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+	return c.servers.GetServer(ctx, id)
+}
+
+// ServerStatus returns the status of the server of this id.
+func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
+	return c.servers.ServerStatus(ctx, id)
+}
+
+// ListServers returns a page. A core cloud has one page, and no filters.
+func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
+	return c.servers.ListServers(ctx, opts)
+}
+
+// StreamServers is ListServers that passes the servers on while they arrive.
+func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to cloud.ServerSink) (next string, err error) {
+	return c.servers.StreamServers(ctx, opts, to)
+}
+
+// CreateServer creates a server.
+func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
+	return c.servers.CreateServer(ctx, req)
+}
+
+// UpdateServer changes a server in place.
+func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
+	return c.servers.UpdateServer(ctx, id, update)
+}
+
+// DeleteServer deletes the server of this id.
+func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
+	return c.servers.DeleteServer(ctx, id)
+}
+
+// Watch reports changes of servers as the cloud's events bring them.
+func (c *Client) Watch(ctx context.Context, report func(cloud.Change) error) error {
+	return c.watches.Watch(ctx, report)
+}
 
 // GetOperation returns the operation of this id.
 func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, error) {

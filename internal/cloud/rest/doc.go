@@ -3,8 +3,9 @@
 //
 // A call passes through these files in this order:
 //
+//	client.go          the interfaces of package cloud; each method calls the client of a resource
 //	servers.go         one method a call; update.go, networks.go, snapshots.go, revert.go and
-//	                   hosts.go likewise
+//	                   hosts.go likewise; operations.go also reads references to operations
 //	pages.go           pages of the listing of servers
 //	capabilities.go    what the cloud can do, asked for where the call depends on it
 //	call.go            one timeout, at most three tries, only where that is safe
@@ -12,7 +13,7 @@
 //	exchange.go        one request and its answer, through resty and package transport
 //	classify.go        what the answer means for this call
 //	keys.go            refusals that are about the idempotency key
-//	problem.go         the cloud's code and reason in a refusal
+//	problem.go         the cloud's code and reason in a refusal, without secrets
 //	stream.go          the body of a listing, decoded while it arrives, within bounds
 //	decode.go          the body of a success, validated, as domain types
 //
@@ -23,10 +24,8 @@
 //
 // They use:
 //
-//	client.go          New: the parts of a client
 //	config.go          what a client is made from, with defaults
 //	credentials.go     token, or username and password; never printed
-//	operations.go      references to operations, and their state
 //	requests.go        the cloud's JSON as requests have it
 //	wire.go            the cloud's JSON in answers, field by field
 //	interfaces.go      network interfaces of servers

@@ -126,10 +126,10 @@ func decodeEvent(data []byte) (event, error) {
 }
 
 // change returns what an event reports, and whether it reports anything.
-func (c *Client) change(e event, has cloud.Capabilities) (change cloud.Change, ok bool, err error) {
+func (e event) change(has cloud.Capabilities, into *ignored) (change cloud.Change, ok bool, err error) {
 	switch e.kind {
 	case eventCreated, eventUpdated:
-		server, err := newReader(c.ignored).listed(e.server, has)
+		server, err := newReader(into).listed(e.server, has)
 		if err != nil {
 			return change, false, unusable("the server of an event: " + err.Error())
 		}

@@ -3,18 +3,10 @@ package rest
 import (
 	"slices"
 	"sync"
-
-	"github.com/privatecloud/operator/internal/cloud"
 )
 
 // maxIgnored bounds what Ignored returns.
 const maxIgnored = 16
-
-var _ cloud.IgnoredReporter = (*Client)(nil)
-
-// Ignored returns which fields of the cloud's answers were ignored since the last
-// call and why, sorted, at most 16. The texts quote nothing of the answers.
-func (c *Client) Ignored() []string { return c.ignored.take() }
 
 // ignored collects the fields that were ignored. A nil one collects nothing.
 type ignored struct {
@@ -38,6 +30,7 @@ func (i *ignored) add(name, reason string) {
 	}
 }
 
+// take returns which fields were ignored since the last call and why, sorted.
 func (i *ignored) take() []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -12,9 +12,18 @@ import (
 // maxUserData bounds the user data of a server, in bytes before its base64.
 const maxUserData = 64 << 10
 
+// serverClient reads and changes servers.
+type serverClient struct {
+	calls        *calls
+	capabilities *capabilityClient
+	pages        *pageReader
+	ignored      *ignored
+	scrubber     *scrubber
+}
+
 // CheckName asks the cloud whether a name may be used. The folder is sent only to a
 // cloud whose names are unique per folder.
-func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
+func (s *serverClient) CheckName(ctx context.Context, name cloud.Name) error {
 	op := "check name " + quote(name.Name)
 	if err := checkName(op, name.Name); err != nil {
 		return err
@@ -23,7 +32,7 @@ func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
 		about: aboutName, method: http.MethodGet, route: "/check/{name}", path: join("check", name.Name), op: op,
 	}
 	if name.Folder != "" {
-		has, err := c.capabilities.neededBy(ctx, op)
+		has, err := s.capabilities.neededBy(ctx, op)
 		if err != nil {
 			return err
 		}
@@ -31,39 +40,39 @@ func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
 			call.query = url.Values{"folder": {name.Folder}}
 		}
 	}
-	_, err := c.calls.do(ctx, call)
+	_, err := s.calls.do(ctx, call)
 	return asError(err)
 }
 
 // GetServer returns the server of this id.
-func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+func (s *serverClient) GetServer(ctx context.Context, id string) (cloud.Server, error) {
 	call, err := serverCall(http.MethodGet, id, "get server ")
 	if err != nil {
 		return cloud.Server{}, err
 	}
-	return c.doServer(ctx, call, id)
+	return s.doServer(ctx, call, id)
 }
 
 // ServerStatus returns the status of the server of this id.
-func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
+func (s *serverClient) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
 	call, err := serverCall(http.MethodGet, id, "get status of server ")
 	if err != nil {
 		return cloud.Status{}, err
 	}
 	call.route += "/status"
 	call.path += "/status"
-	got, err := c.calls.do(ctx, call)
+	got, err := s.calls.do(ctx, call)
 	if err != nil {
-		return cloud.Status{}, cloud.ConfirmNotFound(ctx, c, id, err)
+		return cloud.Status{}, cloud.ConfirmNotFound(ctx, s, id, err)
 	}
-	status, err := decodeStatus(call, got, c.ignored)
+	status, err := decodeStatus(call, got, s.ignored)
 	return status, asError(err)
 }
 
 // ListServers returns a page. A core cloud has one page, and no filters.
-func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
+func (s *serverClient) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
 	to := &collector{}
-	next, err := c.StreamServers(ctx, opts, to)
+	next, err := s.StreamServers(ctx, opts, to)
 	if err != nil {
 		return cloud.ServerPage{}, err
 	}
@@ -71,39 +80,39 @@ func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud
 }
 
 // StreamServers is ListServers that passes the servers on while they arrive.
-func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to cloud.ServerSink) (next string, err error) {
+func (s *serverClient) StreamServers(ctx context.Context, opts cloud.ListServers, to cloud.ServerSink) (next string, err error) {
 	call := listing()
-	has, failed := c.capabilities.neededBy(ctx, call.op)
+	has, failed := s.capabilities.neededBy(ctx, call.op)
 	if failed != nil {
 		return "", failed
 	}
 	if call.query, failed = listQuery(call.op, has, opts); failed != nil {
 		return "", failed
 	}
-	page, failed := c.pages.read(ctx, call, to, has)
+	page, failed := s.pages.read(ctx, call, to, has)
 	if failed != nil {
 		return "", failed
 	}
 	switch {
 	case page.Next == "" || has.Has(cloud.Sizing):
 		return page.Next, nil
-	case c.capabilities.stated.declared:
+	case s.capabilities.stated.declared:
 		return "", unreadable(call, declaredCorePages)
 	default:
 		// The cloud has become an extended one: ask for its capabilities again.
-		c.capabilities.forget()
+		s.capabilities.forget()
 		return "", unreadable(call, "the listing has further pages, though the cloud reported no capabilities")
 	}
 }
 
 // CreateServer creates a server. The key is sent only to a cloud that honours
 // keys; only then is the call ever sent twice.
-func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
+func (s *serverClient) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
 	op := "create server " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Result{}, err
 	}
-	has, err := c.capabilities.neededBy(ctx, op)
+	has, err := s.capabilities.neededBy(ctx, op)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -135,12 +144,12 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if !sendable(call.key) {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
 	}
-	got, err := c.calls.do(ctx, call)
+	got, err := s.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Result{}, err
 	}
 	// The answer to a create is about what it created, also if the cloud normalizes names.
-	result, err := resultOf(call, got, has, c.ignored)
+	result, err := resultOf(call, got, has, s.ignored)
 	return result, asError(err)
 }
 
@@ -210,17 +219,17 @@ func serverCall(method, id, op string) (*call, *cloud.Error) {
 }
 
 // doServer makes a call whose answer is the server of this id.
-func (c *Client) doServer(ctx context.Context, call *call, id string) (cloud.Server, error) {
-	got, err := c.calls.do(ctx, call)
+func (s *serverClient) doServer(ctx context.Context, call *call, id string) (cloud.Server, error) {
+	got, err := s.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Server{}, err
 	}
-	server, err := decodeServer(call, got, c.ignored)
+	server, err := decodeServer(call, got, s.ignored)
 	if err != nil {
 		return cloud.Server{}, err
 	}
 	if server.ID != id {
-		return cloud.Server{}, c.exchange.scrubber.ofAnotherID(call, got, "server", id, server.ID)
+		return cloud.Server{}, s.scrubber.ofAnotherID(call, got, "server", id, server.ID)
 	}
 	return server, nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // UpdateServer changes a server in place. It is never sent twice.
-func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
+func (s *serverClient) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
 	call, err := serverCall(http.MethodPatch, id, "update server ")
 	if err != nil {
 		return cloud.Result{}, err
@@ -16,7 +16,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Updat
 	if len(update) == 0 {
 		return cloud.Result{}, refuse(call.op, cloud.Rejected, "nothing to change was given")
 	}
-	has, err := c.capabilities.neededBy(ctx, call.op)
+	has, err := s.capabilities.neededBy(ctx, call.op)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -28,13 +28,13 @@ func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Updat
 		return cloud.Result{}, err
 	}
 	call.body = encode(wire)
-	got, err := c.calls.do(ctx, call)
+	got, err := s.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Result{}, err
 	}
-	result, err := resultOf(call, got, has, c.ignored)
+	result, err := resultOf(call, got, has, s.ignored)
 	if err == nil && result.Server.ID != id && (result.Operation == "" || result.Server.ID != "") {
-		err = c.exchange.scrubber.ofAnotherID(call, got, "server", id, result.Server.ID)
+		err = s.scrubber.ofAnotherID(call, got, "server", id, result.Server.ID)
 	}
 	if err != nil {
 		return cloud.Result{}, err
@@ -80,13 +80,13 @@ func encodeUpdate(op string, update cloud.Update) (wire wireUpdate, err *cloud.E
 }
 
 // DeleteServer deletes the server of this id. A 202 says that the deletion has begun.
-func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
+func (s *serverClient) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
 	call, err := serverCall(http.MethodDelete, id, "delete server ")
 	if err != nil {
 		return cloud.Result{}, err
 	}
 	call.limit = 0
-	got, err := c.calls.do(ctx, call)
+	got, err := s.calls.do(ctx, call)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -94,7 +94,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		return cloud.Result{}, nil
 	}
 	result := cloud.Result{Server: cloud.Server{ID: id, State: cloud.StateDeleting}}
-	if c.capabilities.cached().Has(cloud.Operations) {
+	if s.capabilities.cached().Has(cloud.Operations) {
 		// A reference that cannot be read leaves the state of the server, which shows as much.
 		result.Operation, _ = operationOf(got)
 	}

@@ -23,13 +23,21 @@ const (
 	maxSetPages = 10_000
 )
 
-var _ cloud.Watcher = (*Client)(nil)
+// watchClient reports changes of servers.
+type watchClient struct {
+	calls        *calls
+	session      *session
+	exchange     *exchange
+	capabilities *capabilityClient
+	servers      *serverClient
+	ignored      *ignored
+}
 
 // Watch reads GET /events. When the stream is open it lists the servers, which is the
 // full set, and then reports the events: all that happened since the listing began are
 // among them. A stream that ends is continued after its last event. The cloud's clock
 // is another one, so events have no AsOf.
-func (c *Client) Watch(ctx context.Context, report func(cloud.Change) error) error {
+func (c *watchClient) Watch(ctx context.Context, report func(cloud.Change) error) error {
 	const op = "watch servers"
 	has, err := c.capabilities.neededBy(ctx, op)
 	if err != nil {
@@ -52,7 +60,7 @@ func (c *Client) Watch(ctx context.Context, report func(cloud.Change) error) err
 
 // watch is one call of Watch.
 type watch struct {
-	client *Client
+	client *watchClient
 	report func(cloud.Change) error
 	// has is what the cloud can do.
 	has cloud.Capabilities
@@ -68,7 +76,7 @@ type watch struct {
 func (w *watch) read(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	opening, end := w.client.transport.WithTimeout(ctx)
+	opening, end := w.client.exchange.transport.WithTimeout(ctx)
 	defer end()
 	inTime, open := context.AfterFunc(opening, cancel), false
 	w.ended = false
@@ -122,7 +130,7 @@ func (w *watch) follow(ctx context.Context, call *call, events *eventReader) *cl
 		if !first || w.token == "" { // a stream that continues has not brought what happened before its ready
 			w.token = e.token
 		}
-		if change, ok, err := w.client.change(e, w.has); err != nil {
+		if change, ok, err := e.change(w.has, w.client.ignored); err != nil {
 			return unreadable(call, err.Error())
 		} else if ok {
 			if err := w.report(change); err != nil {
@@ -140,7 +148,7 @@ func (w *watch) set(ctx context.Context) error {
 	}
 	markers := map[string]bool{}
 	for range maxSetPages {
-		page, err := w.client.ListServers(ctx, opts)
+		page, err := w.client.servers.ListServers(ctx, opts)
 		if err != nil {
 			return err
 		}
