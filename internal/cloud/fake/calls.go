@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -95,9 +96,21 @@ func (f faults) take(verb Verb) fault {
 	return f.always[verb]
 }
 
+// calls makes the calls of all parts of a cloud, which share its lock.
+type calls struct {
+	mu       *sync.Mutex
+	settings *settings
+
+	log    log
+	faults faults
+	// onCall is called before a call has its effect, and onAnswer after.
+	onCall, onAnswer Hook
+	misuse           error
+}
+
 // do makes a call: it is refused, or it is logged, passed to the hook, and ends
 // as a fault says or as effect does. Effect runs with mu held.
-func do[R any](ctx context.Context, c *Cloud, call call, effect func() (R, error)) (R, error) {
+func do[R any](ctx context.Context, c *calls, call call, effect func() (R, error)) (R, error) {
 	var none R
 	if err := c.send(ctx, call); err != nil {
 		return none, err
@@ -113,7 +126,7 @@ func do[R any](ctx context.Context, c *Cloud, call call, effect func() (R, error
 }
 
 // perform ends a call as a fault says or as effect does, and returns the hook of answers.
-func perform[R any](c *Cloud, call call, effect func() (R, error)) (result R, answered Hook, err error) {
+func perform[R any](c *calls, call call, effect func() (R, error)) (result R, answered Hook, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fault := c.faults.take(call.verb)
@@ -127,7 +140,7 @@ func perform[R any](c *Cloud, call call, effect func() (R, error)) (result R, an
 }
 
 // send brings a call to the cloud.
-func (c *Cloud) send(ctx context.Context, call call) error {
+func (c *calls) send(ctx context.Context, call call) error {
 	if err := ctx.Err(); err != nil {
 		return &cloud.Error{Kind: cloud.Unavailable, Op: call.op, Detail: "no time left for the call", Err: err}
 	}
@@ -145,10 +158,10 @@ func (c *Cloud) send(ctx context.Context, call call) error {
 }
 
 // admit logs a call, unless the cloud lacks what it needs, and returns the hook.
-func (c *Cloud) admit(call call) (Hook, error) {
+func (c *calls) admit(call call) (Hook, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := lacking(call, c.caps); err != nil {
+	if err := lacking(call, c.settings.caps); err != nil {
 		if c.misuse == nil {
 			c.misuse = err
 		}
@@ -174,14 +187,14 @@ func asError(call call, f fault) error {
 func (c *Cloud) Fail(verb Verb, err error, committed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.faults.next[verb] = append(c.faults.next[verb], fault{err, committed})
+	c.calls.faults.next[verb] = append(c.calls.faults.next[verb], fault{err, committed})
 }
 
 // FailAlways makes every call of a verb fail, as Fail does, until Heal.
 func (c *Cloud) FailAlways(verb Verb, err error, committed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.faults.always[verb] = fault{err, committed}
+	c.calls.faults.always[verb] = fault{err, committed}
 }
 
 // Ignore makes the cloud accept updates or deletions of a verb without an effect,
@@ -189,7 +202,7 @@ func (c *Cloud) FailAlways(verb Verb, err error, committed bool) {
 func (c *Cloud) Ignore(verb Verb) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.faults.ignored[verb] = true
+	c.calls.faults.ignored[verb] = true
 }
 
 // Heal ends Fail, FailAlways and Ignore for these verbs, for all if there are none.
@@ -197,12 +210,12 @@ func (c *Cloud) Heal(verbs ...Verb) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(verbs) == 0 {
-		c.faults = newFaults()
+		c.calls.faults = newFaults()
 	}
 	for _, verb := range verbs {
-		delete(c.faults.next, verb)
-		delete(c.faults.always, verb)
-		delete(c.faults.ignored, verb)
+		delete(c.calls.faults.next, verb)
+		delete(c.calls.faults.always, verb)
+		delete(c.calls.faults.ignored, verb)
 	}
 }
 
@@ -214,7 +227,7 @@ type Hook func(ctx context.Context, verb Verb, object string)
 func (c *Cloud) OnAnswer(hook Hook) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.onAnswer = hook
+	c.calls.onAnswer = hook
 }
 
 // OnCall sets a function that is called when a call has reached the cloud,
@@ -223,7 +236,7 @@ func (c *Cloud) OnAnswer(hook Hook) {
 func (c *Cloud) OnCall(hook Hook) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.onCall = hook
+	c.calls.onCall = hook
 }
 
 // TakeCalls returns the calls since it was last called, as "verb object", without
@@ -232,12 +245,12 @@ func (c *Cloud) TakeCalls(without ...Verb) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var calls []string
-	for _, e := range c.log.entries {
+	for _, e := range c.calls.log.entries {
 		if !slices.Contains(without, e.verb) {
 			calls = append(calls, e.String())
 		}
 	}
-	c.log.entries = nil
+	c.calls.log.entries = nil
 	return calls
 }
 
@@ -247,7 +260,7 @@ func (c *Cloud) Sent(verbs ...Verb) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
-	for verb, sent := range c.log.sent {
+	for verb, sent := range c.calls.log.sent {
 		if len(verbs) == 0 || slices.Contains(verbs, verb) {
 			n += sent
 		}
@@ -260,5 +273,15 @@ func (c *Cloud) Sent(verbs ...Verb) int {
 func (c *Cloud) Misuse() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.misuse
+	return c.calls.misuse
+}
+
+// attaches returns the capability that a server on a network needs.
+func (c *calls) attaches() cloud.Capability {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.settings.caps.Has(cloud.NetworkAttach) {
+		return cloud.NetworkAttach
+	}
+	return cloud.Networks
 }

@@ -1,9 +1,7 @@
 package fake
 
 import (
-	"cmp"
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,97 +24,59 @@ type Options struct {
 	Hosts []cloud.Host
 }
 
-// Cloud is a cloud in memory and a client of it. It is safe for concurrent use.
-// Ids are s1, s2 and so on for servers, n1, n2 and so on for networks.
-type Cloud struct {
-	clock func() time.Time
-
-	mu         sync.Mutex
+// settings are what all parts of a cloud depend on.
+type settings struct {
+	clock      func() time.Time
 	caps       cloud.Capabilities
 	prohibited map[string]bool
-	hosts      []cloud.Host
-	// antiAffinity is that of servers that have one, by their ids.
-	antiAffinity map[string]cloud.AntiAffinity
-	// interfaces are what servers that were created with Interfaces asked for, by their ids.
-	interfaces map[string][]cloud.Attachment
-	servers    *store[cloud.Server]
-	networks   *store[cloud.Network]
-	// poweredOff are the servers that are STOPPED once they are built.
-	poweredOff map[string]bool
-	// slow means that builds and deletions end when Finish is called.
-	slow bool
-	// hidden and lag are what a listing leaves out.
-	hidden      map[string]bool
-	lag         time.Duration
-	utilization int
-	// normalize means that names become lower case; answer is the server that a
-	// create answers with instead of a new one.
+	// normalize means that names become lower case.
 	normalize bool
-	answer    string
-	// alter changes each new server, and altered has the names that were requested for them, by
-	// their ids.
-	alter   func(*cloud.Server)
-	altered map[string]string
-	// alterNetwork and alterSnapshot change each new network and snapshot.
-	alterNetwork  func(*cloud.Network)
-	alterSnapshot func(*cloud.Snapshot)
-	// needsStop means that running servers cannot be resized.
-	needsStop bool
-	// keepsSize means that changes of the size are accepted and not made.
-	keepsSize bool
-	// guests is what guests do that are asked to shut down.
-	guests Guests
-	// operating means that changes of servers are operations, which end when
-	// FinishOperations is called.
-	operating bool
-	// proving means that operations say what they have made, and that a server is gone.
-	proving bool
-	// firsts are the names of creates that came as the first with their key, and repeated
-	// those of them whose key another create had used.
-	firsts, repeated []string
-	operations       *store[operation]
-	// userData are the user data of the creates of each name, oldest first.
-	userData    map[string][]string
-	serverKeys  keys[cloud.CreateServer, cloud.Server]
-	networkKeys keys[cloud.CreateNetwork, cloud.Network]
-	snapshots   snapshots
-
-	// watches is closed to end the calls of Watch, of which watchers are under way.
-	watches  chan struct{}
-	watchers int
-	// undated means that changes have no AsOf.
-	undated bool
-
-	log    log
-	faults faults
-	// onCall is called before a call has its effect, and onAnswer after.
-	onCall, onAnswer Hook
-	misuse           error
-	closed           chan struct{}
-	closing          sync.Once
-	closes           int
 }
 
-var _ cloud.Client = (*Cloud)(nil)
+// Cloud is a cloud in memory and a client of it. It is safe for concurrent use. Each call
+// is made by one of the parts. Ids are s1, s2 and so on for servers, n1, n2 and so on for
+// networks.
+type Cloud struct {
+	// mu is the lock of all parts.
+	mu         *sync.Mutex
+	settings   *settings
+	calls      *calls
+	servers    *serverClient
+	networks   *networkClient
+	operations *operationClient
+	snapshots  *snapshotClient
+	watches    *watchClient
+
+	closed  chan struct{}
+	closing sync.Once
+	closes  int
+}
+
+var (
+	_ cloud.Client      = (*Cloud)(nil)
+	_ cloud.Watcher     = (*Cloud)(nil)
+	_ cloud.Snapshotter = (*Cloud)(nil)
+	_ cloud.Reverter    = (*Cloud)(nil)
+)
 
 // New returns a cloud without servers and networks.
 func New(opts Options) *Cloud {
 	if opts.Clock == nil {
 		opts.Clock = time.Now
 	}
-	c := &Cloud{
-		clock: opts.Clock, caps: cloud.NewCapabilities(opts.Capabilities...), hosts: opts.Hosts, antiAffinity: map[string]cloud.AntiAffinity{}, prohibited: map[string]bool{},
-		interfaces: map[string][]cloud.Attachment{}, altered: map[string]string{},
-		servers: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
-		operations: newStore[operation]("op"),
-		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization,
-		userData: map[string][]string{}, serverKeys: keys[cloud.CreateServer, cloud.Server]{}, networkKeys: keys[cloud.CreateNetwork, cloud.Network]{},
-		snapshots: newSnapshots(),
-		log:       log{sent: map[Verb]int{}}, faults: newFaults(), closed: make(chan struct{}), watches: make(chan struct{}),
-	}
+	s := &settings{clock: opts.Clock, caps: cloud.NewCapabilities(opts.Capabilities...), prohibited: map[string]bool{}}
 	for _, name := range opts.Prohibited {
-		c.prohibited[name] = true
+		s.prohibited[name] = true
 	}
+	c := &Cloud{mu: &sync.Mutex{}, settings: s, closed: make(chan struct{})}
+	c.calls = &calls{mu: c.mu, settings: s, log: log{sent: map[Verb]int{}}, faults: newFaults()}
+	c.servers = newServerClient(c.calls, s)
+	c.servers.hosts.list = opts.Hosts
+	c.networks = &networkClient{
+		calls: c.calls, settings: s, servers: c.servers, store: c.servers.networks, keys: keys[cloud.CreateNetwork, cloud.Network]{},
+	}
+	c.operations, c.snapshots = c.servers.operations, c.servers.snapshots
+	c.watches = &watchClient{calls: c.calls, settings: s, servers: c.servers, ended: make(chan struct{}), closed: c.closed}
 	return c
 }
 
@@ -124,64 +84,14 @@ func New(opts Options) *Cloud {
 func (c *Cloud) Can() cloud.Capabilities {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.caps
+	return c.settings.caps
 }
 
 // Capabilities returns what the cloud can do.
 func (c *Cloud) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
-	return do(ctx, c, call{verb: Capabilities, op: "get capabilities"}, func() (cloud.Capabilities, error) {
-		return c.caps, nil
+	return do(ctx, c.calls, call{verb: Capabilities, op: "get capabilities"}, func() (cloud.Capabilities, error) {
+		return c.settings.caps, nil
 	})
-}
-
-// CheckName reports whether a server may be created with this name.
-func (c *Cloud) CheckName(ctx context.Context, name cloud.Name) error {
-	op := "check name " + quote(name.Name)
-	if err := checkName(op, name.Name); err != nil {
-		return err
-	}
-	_, err := do(ctx, c, call{verb: CheckName, object: name.Name, op: op}, func() (struct{}, error) {
-		return struct{}{}, c.nameOfServer(op, name)
-	})
-	return err
-}
-
-// nameOfServer reports whether a new server may have the name. The caller holds mu.
-func (c *Cloud) nameOfServer(op string, name cloud.Name) error {
-	if c.normalize {
-		name.Name = strings.ToLower(name.Name)
-	}
-	key := func(n cloud.Name) string {
-		if c.caps.Has(cloud.FolderNames) {
-			return n.Folder + "/" + n.Name
-		}
-		return n.Name
-	}
-	for _, open := range c.operations.all() {
-		if c.caps.Has(cloud.UniqueNames) && !open.Done && open.name.Name != "" && key(open.name) == key(name) {
-			return failure(op, cloud.Taken, "the name is taken")
-		}
-	}
-	return nameOf(c, op, name.Name, key(name), c.servers, func(s cloud.Server) string {
-		return key(cloud.Name{Name: cmp.Or(c.altered[s.ID], s.Name), Folder: s.Folder})
-	})
-}
-
-// nameOf reports whether a new item of a store may have the name, which is unique in
-// the form that nameIn returns. The caller holds mu.
-func nameOf[R any](c *Cloud, op, name, unique string, in *store[R], nameIn func(R) string) error {
-	if c.prohibited[name] {
-		return &cloud.Error{Kind: cloud.Prohibited, Code: "nameProhibited", Op: op, Detail: "the name is prohibited"}
-	}
-	if !c.caps.Has(cloud.UniqueNames) {
-		return nil
-	}
-	for _, item := range in.all() {
-		if nameIn(item) == unique {
-			return failure(op, cloud.Taken, "the name is taken")
-		}
-	}
-	return nil
 }
 
 // Close ends a client's use of the cloud. The cloud goes on to serve others.
@@ -200,4 +110,100 @@ func (c *Cloud) Closes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.closes
+}
+
+// CheckName reports whether a server may be created with this name.
+func (c *Cloud) CheckName(ctx context.Context, name cloud.Name) error {
+	return c.servers.CheckName(ctx, name)
+}
+
+// GetServer returns the server of this id.
+func (c *Cloud) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+	return c.servers.GetServer(ctx, id)
+}
+
+// ServerStatus returns the status of the server of this id.
+func (c *Cloud) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
+	return c.servers.ServerStatus(ctx, id)
+}
+
+// ListServers returns a page, in the order in which the servers were added.
+func (c *Cloud) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
+	return c.servers.ListServers(ctx, opts)
+}
+
+// CreateServer creates a server, or returns the one that the key created before.
+func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
+	return c.servers.CreateServer(ctx, req)
+}
+
+// UpdateServer changes the server of this id in place.
+func (c *Cloud) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
+	return c.servers.UpdateServer(ctx, id, update)
+}
+
+// DeleteServer deletes the server of this id. On a slow cloud the deletion only begins.
+func (c *Cloud) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
+	return c.servers.DeleteServer(ctx, id)
+}
+
+// Watch reports the servers, and from then on what changes of them, until ctx ends,
+// EndWatches is called or the cloud is closed.
+func (c *Cloud) Watch(ctx context.Context, report func(cloud.Change) error) error {
+	return c.watches.Watch(ctx, report)
+}
+
+// GetOperation returns the operation of this id.
+func (c *Cloud) GetOperation(ctx context.Context, id string) (cloud.Operation, error) {
+	return c.operations.GetOperation(ctx, id)
+}
+
+// ListHosts returns every host.
+func (c *Cloud) ListHosts(ctx context.Context) ([]cloud.Host, error) {
+	return c.servers.hosts.ListHosts(ctx)
+}
+
+// ListNetworks returns all networks, in the order in which they were added.
+func (c *Cloud) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
+	return c.networks.ListNetworks(ctx)
+}
+
+// GetNetwork returns the network of this id.
+func (c *Cloud) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
+	return c.networks.GetNetwork(ctx, id)
+}
+
+// CreateNetwork creates a network, or returns the one that the key created before.
+func (c *Cloud) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
+	return c.networks.CreateNetwork(ctx, req)
+}
+
+// UpdateNetwork sets the gateway of the network of this id.
+func (c *Cloud) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
+	return c.networks.UpdateNetwork(ctx, id, gateway)
+}
+
+// DeleteNetwork deletes the network of this id, unless servers are attached.
+func (c *Cloud) DeleteNetwork(ctx context.Context, id string) error {
+	return c.networks.DeleteNetwork(ctx, id)
+}
+
+// ListSnapshots returns the snapshots of a server, oldest first.
+func (c *Cloud) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Snapshot, error) {
+	return c.snapshots.ListSnapshots(ctx, serverID)
+}
+
+// CreateSnapshot creates a snapshot, or returns the one that the key created before.
+func (c *Cloud) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (cloud.Snapshot, error) {
+	return c.snapshots.CreateSnapshot(ctx, req)
+}
+
+// DeleteSnapshot deletes a snapshot of a server.
+func (c *Cloud) DeleteSnapshot(ctx context.Context, serverID, id string) error {
+	return c.snapshots.DeleteSnapshot(ctx, serverID, id)
+}
+
+// RevertServer gives a server the size that it had when the snapshot was taken, and stops it.
+func (c *Cloud) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
+	return c.snapshots.RevertServer(ctx, req)
 }

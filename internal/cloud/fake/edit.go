@@ -6,136 +6,21 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// SetCapabilities replaces what the cloud can do.
-func (c *Cloud) SetCapabilities(caps cloud.Capabilities) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.caps = cloud.NewCapabilities(caps...)
-}
-
-// Prohibit forbids names from now on.
-func (c *Cloud) Prohibit(names ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, name := range names {
-		c.prohibited[name] = true
-	}
-}
-
-// SetUtilization sets the utilization of every server that has none of its own, in percent.
-func (c *Cloud) SetUtilization(percent int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.utilization = percent
-}
-
-// SetSlow sets whether builds and deletions of servers end only when Finish is
-// called, as they may on a cloud with the capability Async.
-func (c *Cloud) SetSlow(slow bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.slow = slow
-}
-
-// SetReusesIDs sets whether new servers, networks and snapshots have the lowest number that
-// is free. A number is free as soon as a deletion takes effect, before its answer.
-func (c *Cloud) SetReusesIDs(reuses bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.servers.reuses, c.networks.reuses, c.snapshots.reuses = reuses, reuses, reuses
-}
-
-// Withhold sets which ids new servers and networks do not have, although they are free.
-func (c *Cloud) Withhold(withheld func(id string) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.servers.withheld, c.networks.withheld = withheld, withheld
-}
-
-// Normalize sets whether the cloud stores names in lower case.
-func (c *Cloud) Normalize(normalize bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.normalize = normalize
-}
-
-// Alter sets a function that changes each new server, for clouds that change names or drop labels.
-// The requested name is taken as long as the server exists.
-func (c *Cloud) Alter(change func(*cloud.Server)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.alter = change
-}
-
-// AlterNetworks sets a function that changes each new network.
-func (c *Cloud) AlterNetworks(change func(*cloud.Network)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.alterNetwork = change
-}
-
-// AlterSnapshots sets a function that changes each new snapshot.
-func (c *Cloud) AlterSnapshots(change func(*cloud.Snapshot)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.alterSnapshot = change
-}
-
-// AnswerCreateWith has creates answer with a server that exists, and create none.
-func (c *Cloud) AnswerCreateWith(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answer = id
-}
-
-// SetNeedsStop sets whether the size of a running server cannot be changed.
-func (c *Cloud) SetNeedsStop(needsStop bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.needsStop = needsStop
-}
-
-// SetKeepsSize sets whether changes of the size are accepted and not made.
-func (c *Cloud) SetKeepsSize(keepsSize bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.keepsSize = keepsSize
-}
-
-// Guests is what guests do that are asked to shut down.
-type Guests int
-
-const (
-	// GuestsShutDown is that they shut down at once.
-	GuestsShutDown Guests = iota
-	// GuestsIgnore is that they go on.
-	GuestsIgnore
-	// GuestsUnavailable is that they cannot be asked.
-	GuestsUnavailable
-)
-
-// SetGuests sets what guests do that are asked to shut down.
-func (c *Cloud) SetGuests(guests Guests) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.guests = guests
-}
-
 // Finish ends all builds and deletions.
 func (c *Cloud) Finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, s := range c.servers.all() {
+	for _, s := range c.servers.store.all() {
 		switch s.State {
 		case cloud.StateBuilding:
 			s.State = cloud.StateActive
-			if c.poweredOff[s.ID] {
+			if c.servers.poweredOff[s.ID] {
 				s.State = cloud.StateStopped
 			}
-			delete(c.poweredOff, s.ID)
-			c.servers.put(s.ID, s)
+			delete(c.servers.poweredOff, s.ID)
+			c.servers.store.put(s.ID, s)
 		case cloud.StateDeleting:
-			c.remove(s.ID)
+			c.servers.remove(s.ID)
 		default:
 		}
 	}
@@ -147,7 +32,7 @@ func (c *Cloud) AddServers(servers ...cloud.Server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range servers {
-		c.servers.put(s.ID, s.Clone())
+		c.servers.store.put(s.ID, s.Clone())
 	}
 }
 
@@ -156,7 +41,7 @@ func (c *Cloud) RemoveServers(ids ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range ids {
-		c.remove(id)
+		c.servers.remove(id)
 	}
 }
 
@@ -164,19 +49,19 @@ func (c *Cloud) RemoveServers(ids ...string) {
 func (c *Cloud) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.servers.clear()
-	c.networks.clear()
+	c.servers.store.clear()
+	c.networks.store.clear()
 }
 
 // ModifyServer changes a server, and reports whether there is one of this id.
 func (c *Cloud) ModifyServer(id string, change func(*cloud.Server)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, ok := c.servers.get(id)
+	s, ok := c.servers.store.get(id)
 	if ok {
 		s = s.Clone()
 		change(&s)
-		c.servers.put(id, s)
+		c.servers.store.put(id, s)
 	}
 	return ok
 }
@@ -185,7 +70,7 @@ func (c *Cloud) ModifyServer(id string, change func(*cloud.Server)) bool {
 func (c *Cloud) Server(id string) cloud.Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, _ := c.servers.get(id)
+	s, _ := c.servers.store.get(id)
 	return s.Clone()
 }
 
@@ -193,14 +78,14 @@ func (c *Cloud) Server(id string) cloud.Server {
 func (c *Cloud) HasServer(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.servers.has(id)
+	return c.servers.store.has(id)
 }
 
 // Servers returns all servers as they are stored, in the order in which they were added.
 func (c *Cloud) Servers() []cloud.Server {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	servers := c.servers.all()
+	servers := c.servers.store.all()
 	for i, s := range servers {
 		servers[i] = s.Clone()
 	}
@@ -212,7 +97,7 @@ func (c *Cloud) ServerIDs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var ids []string
-	for id := range c.servers.items {
+	for id := range c.servers.store.items {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
@@ -224,7 +109,7 @@ func (c *Cloud) ServerIDs() []string {
 func (c *Cloud) Request(key string) cloud.CreateServer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.serverKeys[key].req
+	return c.servers.keys[key].req
 }
 
 // AddNetworks puts networks into the cloud as they are, each in place of the one
@@ -233,7 +118,7 @@ func (c *Cloud) AddNetworks(networks ...cloud.Network) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, n := range networks {
-		c.networks.put(n.ID, n)
+		c.networks.store.put(n.ID, n)
 	}
 }
 
@@ -241,9 +126,9 @@ func (c *Cloud) AddNetworks(networks ...cloud.Network) {
 func (c *Cloud) SetNetworks(networks ...cloud.Network) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.networks.clear()
+	c.networks.store.clear()
 	for _, n := range networks {
-		c.networks.put(n.ID, n)
+		c.networks.store.put(n.ID, n)
 	}
 }
 
@@ -252,7 +137,7 @@ func (c *Cloud) RemoveNetworks(ids ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range ids {
-		c.networks.remove(id)
+		c.networks.store.remove(id)
 	}
 }
 
@@ -260,10 +145,10 @@ func (c *Cloud) RemoveNetworks(ids ...string) {
 func (c *Cloud) ModifyNetwork(id string, change func(*cloud.Network)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n, ok := c.networks.get(id)
+	n, ok := c.networks.store.get(id)
 	if ok {
 		change(&n)
-		c.networks.put(id, n)
+		c.networks.store.put(id, n)
 	}
 	return ok
 }
@@ -272,5 +157,81 @@ func (c *Cloud) ModifyNetwork(id string, change func(*cloud.Network)) bool {
 func (c *Cloud) Networks() []cloud.Network {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.networks.all()
+	return c.networks.store.all()
+}
+
+// UserData returns the user data of the creates of a name that were accepted or refused
+// by the cloud itself, oldest first.
+func (c *Cloud) UserData(name string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.servers.userData[name])
+}
+
+// Attachments returns the interfaces that a server was created with by CreateServer.Interfaces.
+func (c *Cloud) Attachments(server string) []cloud.Attachment {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.servers.interfaces[server])
+}
+
+// FirstCreates returns the names of the creates that came as the first with their key, and
+// of those of them whose key an earlier create had used.
+func (c *Cloud) FirstCreates() (first, repeated []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.servers.firsts), slices.Clone(c.servers.repeated)
+}
+
+// Snapshots returns the snapshots of a server, oldest first.
+func (c *Cloud) Snapshots(serverID string) []cloud.Snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.snapshots.of[serverID])
+}
+
+// SetSnapshots replaces the snapshots of a server.
+func (c *Cloud) SetSnapshots(serverID string, all ...cloud.Snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.snapshots.of[serverID] = all
+}
+
+// Reverts returns how many reverts took effect.
+func (c *Cloud) Reverts() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.snapshots.reverted
+}
+
+// SetProgress sets how much of all open operations is done, in percent.
+func (c *Cloud) SetProgress(percent int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, one := range c.operations.store.ordered() {
+		if !one.item.Done {
+			one.item.Progress = percent
+			c.operations.store.put(one.id, one.item)
+		}
+	}
+}
+
+// FinishOperations ends all open operations.
+func (c *Cloud) FinishOperations() { c.operations.end(nil) }
+
+// FailOperations ends all open operations without an effect.
+func (c *Cloud) FailOperations(err *cloud.Error) { c.operations.end(err) }
+
+// ForgetOperations makes the cloud forget all operations, open ones without an effect.
+func (c *Cloud) ForgetOperations() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.operations.store.clear()
+}
+
+// Watchers returns how many calls of Watch are under way.
+func (c *Cloud) Watchers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.watches.running
 }

@@ -2,22 +2,20 @@ package fake
 
 import (
 	"context"
-	"slices"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// ListHosts returns every host.
-func (c *Cloud) ListHosts(ctx context.Context) ([]cloud.Host, error) {
-	list := call{verb: ListHosts, op: "list hosts", needs: []cloud.Capability{cloud.Hosts}}
-	return do(ctx, c, list, func() ([]cloud.Host, error) {
-		return append([]cloud.Host{}, c.hosts...), nil
-	})
+// hostClient has the hosts, and lists them.
+type hostClient struct {
+	calls *calls
+	list  []cloud.Host
 }
 
-// SetHosts replaces the hosts.
-func (c *Cloud) SetHosts(hosts ...cloud.Host) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hosts = slices.Clone(hosts)
+// ListHosts returns every host.
+func (c *hostClient) ListHosts(ctx context.Context) ([]cloud.Host, error) {
+	list := call{verb: ListHosts, op: "list hosts", needs: []cloud.Capability{cloud.Hosts}}
+	return do(ctx, c.calls, list, func() ([]cloud.Host, error) {
+		return append([]cloud.Host{}, c.list...), nil
+	})
 }

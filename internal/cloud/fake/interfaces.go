@@ -10,7 +10,7 @@ import (
 
 // checkAttachments refuses networks that do not exist, and addresses that are outside their
 // network or that another server has. The caller holds mu.
-func (c *Cloud) checkAttachments(op string, req cloud.CreateServer) error {
+func (c *serverClient) checkAttachments(op string, req cloud.CreateServer) error {
 	for _, a := range req.Attachments() {
 		network, ok := c.networks.get(a.NetworkID)
 		if !ok {
@@ -25,7 +25,7 @@ func (c *Cloud) checkAttachments(op string, req cloud.CreateServer) error {
 	return nil
 }
 
-func (c *Cloud) checkAddress(op string, network cloud.Network, text string) error {
+func (c *serverClient) checkAddress(op string, network cloud.Network, text string) error {
 	address, err := netip.ParseAddr(text)
 	if err != nil {
 		return failure(op, cloud.Rejected, "%s is no address", quote(text))
@@ -34,7 +34,7 @@ func (c *Cloud) checkAddress(op string, network cloud.Network, text string) erro
 		return failure(op, cloud.Rejected, "the address %s is not inside %s", text, network.CIDR)
 	}
 	for id, interfaces := range c.interfaces {
-		if c.servers.has(id) && slices.ContainsFunc(interfaces, func(other cloud.Attachment) bool {
+		if c.store.has(id) && slices.ContainsFunc(interfaces, func(other cloud.Attachment) bool {
 			return other.NetworkID == network.ID && slices.Contains(other.Addresses, text)
 		}) {
 			return failure(op, cloud.Rejected, "the address %s is in use", text)
@@ -45,24 +45,28 @@ func (c *Cloud) checkAddress(op string, network cloud.Network, text string) erro
 
 // attach gives a new server its interfaces: those without a static address have none. The
 // caller holds mu.
-func (c *Cloud) attach(s *cloud.Server, interfaces []cloud.Attachment) {
+func (c *serverClient) attach(s *cloud.Server, interfaces []cloud.Attachment) {
 	c.interfaces[s.ID] = interfaces
 	list := make([]cloud.Interface, 0, len(interfaces))
 	for n, a := range interfaces {
-		list = append(list, cloud.Interface{MAC: fmt.Sprintf("02:00:00:00:%02x:%02x", c.servers.added&0xff, n), Addresses: a.Addresses})
+		list = append(list, cloud.Interface{MAC: fmt.Sprintf("02:00:00:00:%02x:%02x", c.store.added&0xff, n), Addresses: a.Addresses})
 	}
 	s.Interfaces, _ = cloud.NewInterfaces(list)
 }
 
 // joined reports whether a server was created with an interface on a network. The caller
 // holds mu.
-func (c *Cloud) joined(server, network string) bool {
+func (c *serverClient) joined(server, network string) bool {
 	return slices.ContainsFunc(c.interfaces[server], func(a cloud.Attachment) bool { return a.NetworkID == network })
 }
 
-// Attachments returns the interfaces that a server was created with by CreateServer.Interfaces.
-func (c *Cloud) Attachments(server string) []cloud.Attachment {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.interfaces[server])
+// attachedTo returns how many servers are attached to a network. The caller holds mu.
+func (c *serverClient) attachedTo(id string) int {
+	n := 0
+	for _, s := range c.store.items {
+		if s.item.NetworkID == id || c.joined(s.item.ID, id) {
+			n++
+		}
+	}
+	return n
 }

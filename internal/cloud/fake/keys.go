@@ -38,21 +38,13 @@ func (k keys[Req, Res]) put(key string, req Req, id string, at int, res Res) {
 }
 
 // recordFirst records a create that came as the first with its key. The caller holds mu.
-func (c *Cloud) recordFirst(req cloud.CreateServer) {
+func (c *serverClient) recordFirst(req cloud.CreateServer) {
 	c.firsts = append(c.firsts, req.Name)
-	_, made := c.serverKeys[req.IdempotencyKey]
-	open := slices.ContainsFunc(c.operations.ordered(), func(one stored[operation]) bool {
+	_, made := c.keys[req.IdempotencyKey]
+	open := slices.ContainsFunc(c.operations.store.ordered(), func(one stored[operation]) bool {
 		return one.item.key == req.IdempotencyKey && !one.item.Done
 	})
 	if made || open {
 		c.repeated = append(c.repeated, req.Name)
 	}
-}
-
-// FirstCreates returns the names of the creates that came as the first with their key, and
-// of those of them whose key an earlier create had used.
-func (c *Cloud) FirstCreates() (first, repeated []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.firsts), slices.Clone(c.repeated)
 }

@@ -3,7 +3,6 @@ package fake
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -16,7 +15,7 @@ const (
 
 // ListServers returns a page, in the order in which the servers were added. A
 // cloud without Sizing has one page and ignores the limit.
-func (c *Cloud) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
+func (c *serverClient) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
 	const op = "list servers"
 	if opts.Limit < 0 || opts.Limit > maxPage {
 		return cloud.ServerPage{}, failure(op, cloud.Rejected, "the limit must be within 0 to %d", maxPage)
@@ -24,7 +23,7 @@ func (c *Cloud) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.
 	var needs needs
 	needs.when(len(opts.Labels) > 0, cloud.Labels)
 	needs.when(opts.Marker != "", cloud.Sizing)
-	return do(ctx, c, call{verb: ListServers, op: op, needs: needs}, func() (cloud.ServerPage, error) {
+	return do(ctx, c.calls, call{verb: ListServers, op: op, needs: needs}, func() (cloud.ServerPage, error) {
 		after := 0
 		if opts.Marker != "" {
 			var err error
@@ -37,10 +36,10 @@ func (c *Cloud) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.
 }
 
 // limit returns how many servers a page holds. The caller holds mu.
-func (c *Cloud) limit(asked int) int {
+func (c *serverClient) limit(asked int) int {
 	switch {
-	case !c.caps.Has(cloud.Sizing):
-		return len(c.servers.items)
+	case !c.settings.caps.Has(cloud.Sizing):
+		return len(c.store.items)
 	case asked > 0:
 		return asked
 	default:
@@ -49,10 +48,10 @@ func (c *Cloud) limit(asked int) int {
 }
 
 // page returns the listed servers after a place in the order. The caller holds mu.
-func (c *Cloud) page(after, limit int, labels map[string]string) cloud.ServerPage {
+func (c *serverClient) page(after, limit int, labels map[string]string) cloud.ServerPage {
 	page := cloud.ServerPage{Servers: []cloud.Server{}}
 	last := after
-	for _, one := range c.servers.ordered() {
+	for _, one := range c.store.ordered() {
 		if one.at <= after || !c.listed(one.item, labels) {
 			continue
 		}
@@ -68,8 +67,8 @@ func (c *Cloud) page(after, limit int, labels map[string]string) cloud.ServerPag
 
 // listed reports whether the listing shows a server that must carry these labels.
 // The caller holds mu.
-func (c *Cloud) listed(s cloud.Server, labels map[string]string) bool {
-	if c.hidden[s.ID] || s.CreatedAt.Add(c.lag).After(c.clock()) {
+func (c *serverClient) listed(s cloud.Server, labels map[string]string) bool {
+	if c.hidden[s.ID] || s.CreatedAt.Add(c.lag).After(c.settings.clock()) {
 		return false
 	}
 	for key, value := range labels {
@@ -78,30 +77,4 @@ func (c *Cloud) listed(s cloud.Server, labels map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// Hide makes the listing leave out a server; other calls find it.
-func (c *Cloud) Hide(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hidden[id] = true
-}
-
-// Show makes the listing show these hidden servers again, all if none are given.
-func (c *Cloud) Show(ids ...string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(ids) == 0 {
-		clear(c.hidden)
-	}
-	for _, id := range ids {
-		delete(c.hidden, id)
-	}
-}
-
-// SetLag sets how long after its creation the listing shows a server.
-func (c *Cloud) SetLag(lag time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lag = lag
 }

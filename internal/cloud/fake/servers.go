@@ -3,38 +3,91 @@ package fake
 import (
 	"context"
 	"maps"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+// serverClient has the servers, and makes the calls about them.
+type serverClient struct {
+	calls      *calls
+	settings   *settings
+	operations *operationClient
+	snapshots  *snapshotClient
+	networks   *store[cloud.Network]
+	hosts      *hostClient
+	store      *store[cloud.Server]
+	keys       keys[cloud.CreateServer, cloud.Server]
+	// antiAffinity is that of servers that have one, by their ids.
+	antiAffinity map[string]cloud.AntiAffinity
+	// interfaces are what servers that were created with Interfaces asked for, by their ids.
+	interfaces map[string][]cloud.Attachment
+	// poweredOff are the servers that are STOPPED once they are built.
+	poweredOff map[string]bool
+	// slow means that builds and deletions end when Finish is called.
+	slow bool
+	// hidden and lag are what a listing leaves out.
+	hidden      map[string]bool
+	lag         time.Duration
+	utilization int
+	// answer is the server that a create answers with instead of a new one.
+	answer string
+	// alter changes each new server, and altered has the names that were requested for them, by
+	// their ids.
+	alter   func(*cloud.Server)
+	altered map[string]string
+	// needsStop means that running servers cannot be resized.
+	needsStop bool
+	// keepsSize means that changes of the size are accepted and not made.
+	keepsSize bool
+	// guests is what guests do that are asked to shut down.
+	guests Guests
+	// firsts are the names of creates that came as the first with their key, and repeated
+	// those of them whose key another create had used.
+	firsts, repeated []string
+	// userData are the user data of the creates of each name, oldest first.
+	userData map[string][]string
+}
+
+// newServerClient returns a client without servers, and the parts that it needs.
+func newServerClient(calls *calls, settings *settings) *serverClient {
+	c := &serverClient{
+		calls: calls, settings: settings, store: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"), hosts: &hostClient{calls: calls},
+		keys: keys[cloud.CreateServer, cloud.Server]{}, antiAffinity: map[string]cloud.AntiAffinity{}, interfaces: map[string][]cloud.Attachment{},
+		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization, altered: map[string]string{}, userData: map[string][]string{},
+	}
+	c.operations = &operationClient{calls: calls, servers: c, store: newStore[operation]("op")}
+	c.snapshots = newSnapshotClient(c)
+	return c
+}
+
 // GetServer returns the server of this id.
-func (c *Cloud) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+func (c *serverClient) GetServer(ctx context.Context, id string) (cloud.Server, error) {
 	op := "get server " + quote(id)
 	if err := checkID(op, id); err != nil {
 		return cloud.Server{}, err
 	}
-	return do(ctx, c, call{verb: GetServer, object: id, op: op}, func() (cloud.Server, error) {
+	return do(ctx, c.calls, call{verb: GetServer, object: id, op: op}, func() (cloud.Server, error) {
 		s, err := c.server(op, id)
 		return c.reported(s), err
 	})
 }
 
 // ServerStatus returns the status of the server of this id.
-func (c *Cloud) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
+func (c *serverClient) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
 	op := "get status of server " + quote(id)
 	if err := checkID(op, id); err != nil {
 		return cloud.Status{}, err
 	}
-	return do(ctx, c, call{verb: ServerStatus, object: id, op: op}, func() (cloud.Status, error) {
+	return do(ctx, c.calls, call{verb: ServerStatus, object: id, op: op}, func() (cloud.Status, error) {
 		s, err := c.server(op, id)
 		return cloud.Status{CPUUtilization: new(c.use(s))}, err
 	})
 }
 
 // CreateServer creates a server, or returns the one that the key created before.
-func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
+func (c *serverClient) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
 	op := "create server " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Result{}, err
@@ -43,7 +96,7 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 	needs.when(req.Flavor != "", cloud.Flavors)
 	needs.when(req.CPU != 0 || req.MemoryMiB != 0 || req.Template != "", cloud.Sizing)
 	needs.when(req.Folder != "", cloud.Folders)
-	needs.when(len(req.Attachments()) > 0, c.attaches())
+	needs.when(len(req.Attachments()) > 0, c.calls.attaches())
 	needs.when(req.Interfaced(), cloud.WithInterfaces)
 	needs.when(req.Addressed(), cloud.StaticAddresses)
 	needs.when(req.PowerState != "", cloud.Power)
@@ -58,7 +111,7 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 	req.UserData = nil // it is no part of the body
 	first := req.First
 	req.First = false // it is no part of the body
-	return do(ctx, c, call{verb: CreateServer, object: req.Name, op: op, needs: needs}, func() (cloud.Result, error) {
+	return do(ctx, c.calls, call{verb: CreateServer, object: req.Name, op: op, needs: needs}, func() (cloud.Result, error) {
 		if first {
 			c.recordFirst(req)
 		}
@@ -66,7 +119,7 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 			return cloud.Result{}, cloud.UserDataTooLarge(op, size, MaxUserData)
 		}
 		c.userData[req.Name] = append(c.userData[req.Name], string(data))
-		if c.operating {
+		if c.operations.operating {
 			return c.createLater(op, req)
 		}
 		s, err := c.create(op, req)
@@ -77,30 +130,22 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 // MaxUserData bounds the user data of a server, in bytes.
 const MaxUserData = 1024
 
-// UserData returns the user data of the creates of a name that were accepted or refused
-// by the cloud itself, oldest first.
-func (c *Cloud) UserData(name string) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.userData[name])
-}
-
 // create creates a server. The caller holds mu.
-func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) {
-	if s, ok := c.servers.get(c.answer); ok {
+func (c *serverClient) create(op string, req cloud.CreateServer) (cloud.Server, error) {
+	if s, ok := c.store.get(c.answer); ok {
 		return c.reported(s), nil
 	}
-	if c.normalize {
+	if c.settings.normalize {
 		req.Name = strings.ToLower(req.Name)
 	}
-	if !c.caps.Has(cloud.Idempotency) {
+	if !c.settings.caps.Has(cloud.Idempotency) {
 		req.IdempotencyKey = ""
 	}
-	switch made, found, reused := c.serverKeys.find(req.IdempotencyKey, req); {
+	switch made, found, reused := c.keys.find(req.IdempotencyKey, req); {
 	case reused:
 		return cloud.Server{}, failure(op, cloud.KeyReused, "the key belongs to a create with another request")
 	case found:
-		if s, ok := c.servers.get(made.id); ok && c.servers.place(made.id) == made.at {
+		if s, ok := c.store.get(made.id); ok && c.store.place(made.id) == made.at {
 			return c.reported(s), nil
 		}
 		return made.res.Clone(), nil
@@ -121,9 +166,9 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 	if err != nil {
 		return cloud.Server{}, err
 	}
-	now := c.clock()
+	now := c.settings.clock()
 	s := cloud.Server{
-		ID: c.servers.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
+		ID: c.store.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
 		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Image: cloud.Image{Name: req.Template}, Folder: req.Folder, NetworkID: req.FirstNetwork(),
 		Disks: req.Disks, Host: host, Zone: req.Zone, CreatedAt: now, UpdatedAt: now,
 	}
@@ -147,13 +192,13 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 		c.altered[s.ID] = s.Name
 		c.alter(&s)
 	}
-	c.servers.put(s.ID, s)
-	c.serverKeys.put(req.IdempotencyKey, req, s.ID, c.servers.place(s.ID), c.reported(s))
+	c.store.put(s.ID, s)
+	c.keys.put(req.IdempotencyKey, req, s.ID, c.store.place(s.ID), c.reported(s))
 	return c.reported(s), nil
 }
 
 // UpdateServer changes the server of this id in place.
-func (c *Cloud) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
+func (c *serverClient) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
 	op := "update server " + quote(id)
 	if err := checkID(op, id); err != nil {
 		return cloud.Result{}, err
@@ -168,7 +213,7 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, update cloud.Update
 			return cloud.Result{}, failure(op, cloud.Unsupported, "this cloud cannot change %s", change)
 		}
 	}
-	return do(ctx, c, call{verb: UpdateServer, object: id, op: op, needs: update.Needs()}, func() (cloud.Result, error) {
+	return do(ctx, c.calls, call{verb: UpdateServer, object: id, op: op, needs: update.Needs()}, func() (cloud.Result, error) {
 		s, err := c.server(op, id)
 		if err == nil {
 			err = c.refusal(op, s, update)
@@ -182,23 +227,23 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, update cloud.Update
 			update = update.Without(cloud.SizePart)
 		}
 		switch {
-		case c.operating:
-			return c.later(operation{serverID: id, effect: func() (string, error) {
-				if s, ok := c.servers.get(id); ok {
-					c.servers.put(id, c.updated(s, update))
+		case c.operations.operating:
+			return c.operations.later(operation{serverID: id, effect: func() (string, error) {
+				if s, ok := c.store.get(id); ok {
+					c.store.put(id, c.updated(s, update))
 				}
 				return id, nil
 			}}), nil
-		case !c.faults.ignored[UpdateServer]:
+		case !c.calls.faults.ignored[UpdateServer]:
 			s = c.updated(s, update)
-			c.servers.put(id, s)
+			c.store.put(id, s)
 		}
 		return cloud.Result{Server: c.reported(s)}, nil
 	})
 }
 
 // refusal returns why the cloud refuses a change of a server, nil if it does not.
-func (c *Cloud) refusal(op string, s cloud.Server, update cloud.Update) error {
+func (c *serverClient) refusal(op string, s cloud.Server, update cloud.Update) error {
 	running, resizes := s.State == cloud.StateActive, update.Resizes()
 	power, _ := update.Power()
 	switch {
@@ -227,39 +272,39 @@ func (c *Cloud) refusal(op string, s cloud.Server, update cloud.Update) error {
 }
 
 // updated returns the server with the changes made.
-func (c *Cloud) updated(s cloud.Server, update cloud.Update) cloud.Server {
+func (c *serverClient) updated(s cloud.Server, update cloud.Update) cloud.Server {
 	s = s.Clone()
 	update.Apply(&s)
 	for _, flavor := range cloud.Changes[cloud.SetFlavor](update) {
 		s = withFlavor(s, string(flavor))
 	}
-	s.UpdatedAt = c.clock()
+	s.UpdatedAt = c.settings.clock()
 	return s
 }
 
 // DeleteServer deletes the server of this id. On a slow cloud the deletion only begins.
-func (c *Cloud) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
+func (c *serverClient) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
 	op := "delete server " + quote(id)
 	if err := checkID(op, id); err != nil {
 		return cloud.Result{}, err
 	}
-	return do(ctx, c, call{verb: DeleteServer, object: id, op: op}, func() (cloud.Result, error) {
+	return do(ctx, c.calls, call{verb: DeleteServer, object: id, op: op}, func() (cloud.Result, error) {
 		s, err := c.server(op, id)
 		if err != nil {
 			return cloud.Result{}, err
 		}
 		deleting := cloud.Result{Server: cloud.Server{ID: id, State: cloud.StateDeleting}}
 		switch {
-		case c.faults.ignored[DeleteServer]:
+		case c.calls.faults.ignored[DeleteServer]:
 			return deleting, nil
-		case c.operating:
-			return c.later(operation{serverID: id, effect: func() (string, error) {
+		case c.operations.operating:
+			return c.operations.later(operation{serverID: id, effect: func() (string, error) {
 				c.remove(id)
 				return id, nil
 			}}), nil
 		case c.slow:
 			s.State = cloud.StateDeleting
-			c.servers.put(id, s)
+			c.store.put(id, s)
 			return deleting, nil
 		default:
 			c.remove(id)
@@ -270,8 +315,8 @@ func (c *Cloud) DeleteServer(ctx context.Context, id string) (cloud.Result, erro
 
 // remove takes a server out of the cloud, with all that its id is known by. The caller
 // holds mu.
-func (c *Cloud) remove(id string) {
-	c.servers.remove(id)
+func (c *serverClient) remove(id string) {
+	c.store.remove(id)
 	delete(c.hidden, id)
 	delete(c.poweredOff, id)
 	delete(c.antiAffinity, id)
@@ -280,8 +325,8 @@ func (c *Cloud) remove(id string) {
 }
 
 // server returns the server as it is stored. The caller holds mu.
-func (c *Cloud) server(op, id string) (cloud.Server, error) {
-	s, ok := c.servers.get(id)
+func (c *serverClient) server(op, id string) (cloud.Server, error) {
+	s, ok := c.store.get(id)
 	if !ok {
 		return cloud.Server{}, failure(op, cloud.NotFound, "no such server")
 	}
@@ -290,19 +335,19 @@ func (c *Cloud) server(op, id string) (cloud.Server, error) {
 
 // reported returns the server as the cloud reports it: a copy, with its
 // utilization where the cloud has bulk status. The caller holds mu.
-func (c *Cloud) reported(s cloud.Server) cloud.Server {
+func (c *serverClient) reported(s cloud.Server) cloud.Server {
 	s = s.Clone()
-	if c.caps.Has(cloud.BulkStatus) && s.ID != "" {
+	if c.settings.caps.Has(cloud.BulkStatus) && s.ID != "" {
 		s.CPUUtilization = new(c.use(s))
 	}
-	if s.State == cloud.StateActive && s.Heartbeat == cloud.HeartbeatUnknown && c.caps.Has(cloud.GuestHeartbeat) {
+	if s.State == cloud.StateActive && s.Heartbeat == cloud.HeartbeatUnknown && c.settings.caps.Has(cloud.GuestHeartbeat) {
 		s.Heartbeat = cloud.HeartbeatOK
 	}
 	return s
 }
 
 // use returns the utilization of a server in percent. The caller holds mu.
-func (c *Cloud) use(s cloud.Server) int {
+func (c *serverClient) use(s cloud.Server) int {
 	if s.CPUUtilization != nil {
 		return *s.CPUUtilization
 	}

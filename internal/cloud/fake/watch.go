@@ -7,14 +7,26 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-var _ cloud.Watcher = (*Cloud)(nil)
+// watchClient reports changes of servers.
+type watchClient struct {
+	calls    *calls
+	settings *settings
+	servers  *serverClient
+	// ended is closed to end the calls of Watch, of which running are under way.
+	ended   chan struct{}
+	running int
+	// undated means that changes have no AsOf.
+	undated bool
+	// closed is closed when the cloud is.
+	closed chan struct{}
+}
 
 // Watch reports the servers, and from then on what changes of them, until ctx ends,
 // EndWatches is called or the cloud is closed. Servers that Hide hides are reported.
-func (c *Cloud) Watch(ctx context.Context, report func(cloud.Change) error) error {
+func (c *watchClient) Watch(ctx context.Context, report func(cloud.Change) error) error {
 	const op = "watch servers"
-	ended, err := do(ctx, c, call{verb: Watch, op: op, needs: []cloud.Capability{cloud.Events}}, func() (chan struct{}, error) {
-		return c.watches, nil
+	ended, err := do(ctx, c.calls, call{verb: Watch, op: op, needs: []cloud.Capability{cloud.Events}}, func() (chan struct{}, error) {
+		return c.ended, nil
 	})
 	if err != nil {
 		return err
@@ -44,27 +56,27 @@ func (c *Cloud) Watch(ctx context.Context, report func(cloud.Change) error) erro
 
 // changeSince returns what differs from known, which it brings up to date, and a
 // channel that is closed when a server changes after that.
-func (c *Cloud) changeSince(known map[string]cloud.Server) (cloud.Change, <-chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *watchClient) changeSince(known map[string]cloud.Server) (cloud.Change, <-chan struct{}) {
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
 	change := cloud.Change{}
 	if len(known) == 0 || !c.undated {
-		change.AsOf = c.clock()
+		change.AsOf = c.settings.clock()
 	}
-	for _, s := range c.servers.all() {
-		s = c.reported(s)
+	for _, s := range c.servers.store.all() {
+		s = c.servers.reported(s)
 		if before, ok := known[s.ID]; !ok || !reflect.DeepEqual(before, s) {
 			change.Servers = append(change.Servers, s)
 			known[s.ID] = s.Clone()
 		}
 	}
 	for id := range known {
-		if !c.servers.has(id) {
+		if !c.servers.store.has(id) {
 			change.Gone = append(change.Gone, id)
 			delete(known, id)
 		}
 	}
-	return change, c.servers.changed
+	return change, c.servers.store.changed
 }
 
 // watchError returns the error of a caller's report as the contract of cloud.Client demands.
@@ -75,31 +87,8 @@ func watchError(op string, err error) error {
 	return &cloud.Error{Kind: cloud.Unavailable, Op: op, Err: err}
 }
 
-func (c *Cloud) watching(more int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.watchers += more
-}
-
-// Watchers returns how many calls of Watch are under way.
-func (c *Cloud) Watchers() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.watchers
-}
-
-// SetUndated sets whether the cloud reports changes as of no time, as with events of its
-// own clock. Full sets have a time.
-func (c *Cloud) SetUndated(undated bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.undated = undated
-}
-
-// EndWatches ends the calls of Watch under way, as the end of a session does.
-func (c *Cloud) EndWatches() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	close(c.watches)
-	c.watches = make(chan struct{})
+func (c *watchClient) watching(more int) {
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
+	c.running += more
 }
