@@ -10,10 +10,10 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// doubtful reports whether an answer to a create may be about another server: it has another
+// doubtfulAnswer reports whether an answer to a create may be about another server: it has another
 // name than was asked for, or lacks the labels, or its id is that of a listed server of
 // another name. The cloud may have given that id again.
-func (k *kind) doubtful(vm *pcapi.VM, obs *observation, answered cloud.Server, before *inventory.Snapshot) bool {
+func doubtfulAnswer(vm *pcapi.VM, obs *observation, answered cloud.Server, before *inventory.Snapshot) bool {
 	if obs.Capabilities().Has(cloud.Labels) {
 		return !cloud.AlikeNames(answered.Name, vm.Spec.VMName) || answered.Labels[inventory.UIDLabel] == ""
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -14,7 +15,7 @@ import (
 
 // recordDetached records an event that names the disks that were detached from a server before
 // its deletion, since others had attached them.
-func (k *kind) recordDetached(ctx context.Context, vm *pcapi.VM, serverID string, disks []string) {
+func recordDetached(ctx context.Context, recorder events.EventRecorder, vm *pcapi.VM, serverID string, disks []string) {
 	if len(disks) == 0 {
 		return
 	}
@@ -23,6 +24,6 @@ func (k *kind) recordDetached(ctx context.Context, vm *pcapi.VM, serverID string
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	log.FromContext(ctx).Info("disks that others attached were detached from a VM that is deleted", "server", serverID, "disks", disks)
-	k.recorder.Eventf(vm, nil, corev1.EventTypeWarning, pcapi.DisksDetachedReason, external.StepDelete,
+	recorder.Eventf(vm, nil, corev1.EventTypeWarning, pcapi.DisksDetachedReason, external.StepDelete,
 		"disks that others had attached to VM %s were detached from it and are kept: %s", serverID, text)
 }

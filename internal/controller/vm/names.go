@@ -15,7 +15,7 @@ import (
 // lookByName searches the inventory by the claimed name. A server whose name is only
 // alike is that of the claim if the cloud compares names so: if the name is taken, though
 // no server has it. One whose name the cloud may have made of it may be that of the claim.
-func (k *kind) lookByName(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+func lookByName(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if obs.ClaimProved && nameProves(obs.Capabilities()) {
 		obs.Proof = external.NameProof
 	}

@@ -30,27 +30,27 @@ func antiAffinityKeys(vm *pcapi.VM) []string {
 
 // explained returns the error of a create or a start, if the cloud has no host for the VM, with what the
 // spec asks for and where the other VMs of the anti-affinity group run.
-func (k *kind) explained(ctx context.Context, vm *pcapi.VM, obs *observation, err error) error {
+func explained(ctx context.Context, reader client.Reader, vm *pcapi.VM, obs *observation, err error) error {
 	if e, ok := errors.AsType[*cloud.Error](err); ok && e.Kind == cloud.NoHost {
-		return k.explain(ctx, vm, obs, *e)
+		return explain(ctx, reader, vm, obs, *e)
 	}
 	return err
 }
 
 // observeNoHost explains why the operation of a create or a start failed, if the cloud has no
 // host.
-func (k *kind) observeNoHost(ctx context.Context, vm *pcapi.VM, obs *observation) {
+func observeNoHost(ctx context.Context, reader client.Reader, vm *pcapi.VM, obs *observation) {
 	if obs.Fault != nil && obs.Fault.Kind == cloud.NoHost {
-		obs.Fault = k.explain(ctx, vm, obs, *obs.Fault)
+		obs.Fault = explain(ctx, reader, vm, obs, *obs.Fault)
 	}
 }
 
-func (k *kind) explain(ctx context.Context, vm *pcapi.VM, obs *observation, e cloud.Error) *cloud.Error {
+func explain(ctx context.Context, reader client.Reader, vm *pcapi.VM, obs *observation, e cloud.Error) *cloud.Error {
 	if vm.Spec.Zone != "" {
 		e.Detail += fmt.Sprintf("; spec.zone is %q", vm.Spec.Zone)
 	}
 	if vm.Spec.AntiAffinity != nil {
-		if peers, err := k.peers(ctx, vm, obs.Cloud); err == nil { // else the cloud's reason has to do
+		if peers, err := peers(ctx, reader, vm, obs.Cloud); err == nil { // else the cloud's reason has to do
 			e.Detail += fmt.Sprintf("; of the anti-affinity group %q %s", vm.Spec.AntiAffinity.Group, hostsOf(peers))
 		}
 	}
@@ -58,9 +58,9 @@ func (k *kind) explain(ctx context.Context, vm *pcapi.VM, obs *observation, e cl
 }
 
 // peers returns the other VMs of the anti-affinity group of a VM that have a server, by name.
-func (k *kind) peers(ctx context.Context, vm *pcapi.VM, cloudName string) ([]pcapi.VM, error) {
+func peers(ctx context.Context, reader client.Reader, vm *pcapi.VM, cloudName string) ([]pcapi.VM, error) {
 	var list pcapi.VMList
-	err := k.Client.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{antiAffinityIndex: vm.Spec.AntiAffinity.Group}, client.UnsafeDisableDeepCopy)
+	err := reader.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{antiAffinityIndex: vm.Spec.AntiAffinity.Group}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the VMs of the anti-affinity group %q: %w", vm.Spec.AntiAffinity.Group, err)
 	}

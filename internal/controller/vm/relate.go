@@ -28,10 +28,10 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	if err := k.observeGroup(ctx, vm, obs); err != nil {
 		return err
 	}
-	k.observeSocket(vm, obs)
+	observeSocket(k.probes, vm, obs)
 	k.observeRefusal(vm, obs)
 	k.observeQuotes(ctx, vm, obs)
-	k.observeNoHost(ctx, vm, obs)
+	observeNoHost(ctx, k.Client, vm, obs)
 	if err := k.observeImport(ctx, vm, obs); err != nil {
 		return err
 	}

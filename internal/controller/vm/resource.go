@@ -141,7 +141,7 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 	if !obs.Looked || snapshot.Begun.Before(obs.ClaimedAt) {
 		return nil
 	}
-	return k.lookByName(ctx, vm, obs)
+	return lookByName(ctx, vm, obs)
 }
 
 // created returns the server that a create of this process made. Its id may be that of another
@@ -250,12 +250,12 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 	before := obs.Inventory.View().Snapshot
 	req := k.request(vm, obs)
 	result, err := obs.View.Client.CreateServer(ctx, req)
-	err = k.explained(ctx, vm, obs, withoutUserData(explainFlavor(vm, err), req.UserData, obs.userData))
+	err = explained(ctx, k.Client, vm, obs, withoutUserData(explainFlavor(vm, err), req.UserData, obs.userData))
 	if err == nil && result.Operation != "" && result.Server.ID == "" {
 		return external.Result[cloud.Server]{Operation: result.Operation}, nil
 	}
 	server := result.Server
-	if err == nil && k.doubtful(vm, obs, server, before) {
+	if err == nil && doubtfulAnswer(vm, obs, server, before) {
 		server, err = k.confirm(ctx, vm, obs, server, before)
 	}
 	if err != nil {
@@ -312,12 +312,12 @@ func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, serve
 	}
 	obs.Inventory.RecordDeletion(server.ID)
 	result, err := obs.View.Client.DeleteServer(ctx, server.ID)
-	k.recordDetached(ctx, vm, server.ID, result.Detached)
+	recordDetached(ctx, k.recorder, vm, server.ID, result.Detached)
 	if err != nil {
 		return external.Removal{}, err // a 404 may come from a read that lags behind
 	}
 	if server.State != cloud.StateDeleting {
-		k.recordSnapshots(ctx, vm, server.ID)
+		recordSnapshots(ctx, k.Client, k.recorder, vm, server.ID)
 	}
 	server.State = cloud.StateDeleting
 	obs.Inventory.RecordServer(string(vm.UID), server)

@@ -160,14 +160,14 @@ func (k *kind) revert(ctx context.Context, vm *pcapi.VM, obs *observation) error
 // revertAgain requests a revert whose answer was lost, on a cloud that honours its key.
 func (k *kind) revertAgain(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if obs.Now.Sub(vm.Status.Revert.RequestedTime.Time) >= revertKeys || !k.Owns(vm, obs, *obs.Resource) {
-		return k.revertUnknown(vm, obs)
+		return revertUnknown(vm, obs)
 	}
 	err := k.requestRevert(ctx, vm, obs, true)
 	switch {
 	case cloud.KindOf(err) == "":
 		return err
 	case !cloud.Uncertain(err) && cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Unsupported, cloud.KeyReused):
-		return k.revertUnknown(vm, obs)
+		return revertUnknown(vm, obs)
 	}
 	return k.revertUncertain(vm, err)
 }
@@ -179,7 +179,7 @@ func (k *kind) revertUncertain(vm *pcapi.VM, err error) error {
 
 // revertUnknown ends a revert that cannot be sent again: a second one would destroy what was
 // written since the first.
-func (k *kind) revertUnknown(vm *pcapi.VM, obs *observation) error {
+func revertUnknown(vm *pcapi.VM, obs *observation) error {
 	return reconciler.Stalled(pcapi.OutcomeUnknownReason, external.RecheckRefused, fmt.Errorf(
 		"the answer to the revert to VMSnapshot %q was lost, and nothing else is done to VM %s: look in the cloud whether it was reverted, then clear spec.currentSnapshotName; to revert the VM once more, set it again",
 		vm.Status.Revert.SnapshotName, obs.Resource.ID))
@@ -223,7 +223,7 @@ func (k *kind) awaitRevert(ctx context.Context, vm *pcapi.VM, obs *observation) 
 		wait := min(max(obs.Now.Sub(r.RequestedTime.Time)/5, revertLook), revertLooks)
 		return reconciler.Wait(wait, pcapi.ProgressingReason, "VM %s is being reverted to VMSnapshot %q", id, r.SnapshotName)
 	case state.Err != nil:
-		return k.revertFailed(ctx, vm, obs, state.Err)
+		return revertFailed(ctx, vm, obs, state.Err)
 	case state.Server != nil && state.Server.ID == id:
 		return k.reverted(ctx, vm, obs, *state.Server)
 	}
@@ -234,7 +234,7 @@ func (k *kind) awaitRevert(ctx context.Context, vm *pcapi.VM, obs *observation) 
 	return k.reverted(ctx, vm, obs, server)
 }
 
-func (k *kind) revertFailed(ctx context.Context, vm *pcapi.VM, obs *observation, cause *cloud.Error) error {
+func revertFailed(ctx context.Context, vm *pcapi.VM, obs *observation, cause *cloud.Error) error {
 	r := vm.Status.Revert
 	endRevert(r, pcapi.VMRevertFailed, cloud.PublicMessage(cause), obs.Now)
 	log.FromContext(ctx).Info("the VM was not reverted", "server", obs.Resource.ID, "snapshot", r.SnapshotName, "error", r.Message)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -40,9 +41,9 @@ func (k *kind) Leftovers(vm *pcapi.VM, obs *observation) []step {
 
 // recordSnapshots records an event that names the VMSnapshots whose snapshots are deleted with
 // a server.
-func (k *kind) recordSnapshots(ctx context.Context, vm *pcapi.VM, serverID string) {
+func recordSnapshots(ctx context.Context, reader client.Reader, recorder events.EventRecorder, vm *pcapi.VM, serverID string) {
 	var list pcapi.VMSnapshotList
-	err := k.Client.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{controller.VMSnapshotVMIndex: vm.Name}, client.UnsafeDisableDeepCopy)
+	err := reader.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{controller.VMSnapshotVMIndex: vm.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "the VMSnapshots of the VM could not be listed")
 		return
@@ -62,6 +63,6 @@ func (k *kind) recordSnapshots(ctx context.Context, vm *pcapi.VM, serverID strin
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	log.FromContext(ctx).Info("snapshots are deleted with the VM", "server", serverID, "snapshots", text)
-	k.recorder.Eventf(vm, nil, corev1.EventTypeWarning, pcapi.SnapshotsDeletedReason, external.StepDelete,
+	recorder.Eventf(vm, nil, corev1.EventTypeWarning, pcapi.SnapshotsDeletedReason, external.StepDelete,
 		"the snapshots of VM %s are deleted with it: those of the VMSnapshots %s", serverID, text)
 }

@@ -37,11 +37,11 @@ func (s socket) refuses(vm *pcapi.VM, address netip.Addr) bool {
 // observeSocket reads the last result of the connections to the guest. One that differs from the
 // status while the cloud is not available is reported once it is, and so is a change of
 // whether the operator may connect to the address.
-func (k *kind) observeSocket(vm *pcapi.VM, obs *observation) {
+func observeSocket(probes *probe.Prober, vm *pcapi.VM, obs *observation) {
 	if wanted := vm.Spec.ReadinessProbe; wanted == nil || wanted.TCPSocket == nil {
 		return
 	}
-	obs.socket = socket{k.probes.Networks(), k.probes.State(string(vm.UID))}
+	obs.socket = socket{probes.Networks(), probes.State(string(vm.UID))}
 	if obs.Available() {
 		return
 	}

@@ -219,7 +219,7 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	case err != nil && update.Has(cloud.LabelPart):
 		return k.withoutTags(vm, obs, k.ChangeFailed(vm, &obs.Observation, id, err))
 	case err != nil:
-		return k.ChangeFailed(vm, &obs.Observation, id, k.explained(ctx, vm, obs, err))
+		return k.ChangeFailed(vm, &obs.Observation, id, explained(ctx, k.Client, vm, obs, err))
 	}
 	return k.updated(vm, obs, update, first, result)
 }

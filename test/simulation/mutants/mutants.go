@@ -100,7 +100,7 @@ var mutants = []mutant{
 	{"a server is imported as the last listing has it", vm + "confirm.go", "server, err := k.Get(ctx, obs, listed.ID)\n", "server, err := listed, error(nil)\n"},
 	{"a read of a server that the listing lacks is not recorded", external + "observe.go", "\t\t\to.Inventory.RecordUnlisted(id)\n", ""},
 	{"an incomplete listing proves that a server is gone", external + "observe.go", "case o.Incomplete && !deleting && !cloud.Is(err, cloud.NotFound):", "case false:"},
-	{"an answer to a create that names another server is not confirmed", vm + "resource.go", "if err == nil && k.doubtful(vm, obs, server, before) {", "if false {"},
+	{"an answer to a create that names another server is not confirmed", vm + "resource.go", "if err == nil && doubtfulAnswer(vm, obs, server, before) {", "if false {"},
 	{"a server that existed before a create is that of the create", vm + "answer.go", "existed := obs.Inventory.Existed(before, server)", "existed := false"},
 	{"an object is released although no other server has its name", vm + "steps.go", "return []step{k.Step(stepConfirmName, reconciler.NeedsCloud, k.confirmName)}", "return nil"},
 	{"an object with the claim of another one is not released", external + "plan.go", "if l.copiedAlone(o, record) {", "if false {"},
