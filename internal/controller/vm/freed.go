@@ -6,27 +6,14 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/external"
-	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
-
-// leaving reports whether a VM is being deleted and may have a server until that is done.
-func leaving(vm *pcapi.VM) bool {
-	return !vm.DeletionTimestamp.IsZero() && controllerutil.ContainsFinalizer(vm, pcapi.VMFinalizer)
-}
-
-// released reports whether this operator has done with a deleted VM, which another finalizer keeps.
-func released(vm *pcapi.VM) bool {
-	return !vm.DeletionTimestamp.IsZero() && !controllerutil.ContainsFinalizer(vm, pcapi.VMFinalizer)
-}
 
 // observeHolders finds out whether a name that the cloud reports as taken is only that of VMs which are being deleted.
 func (k *kind) observeHolders(ctx context.Context, vm *pcapi.VM, obs *observation) error {
@@ -62,11 +49,6 @@ func freeSoon(vm *pcapi.VM, holders []pcapi.VM) error {
 		what = "VM " + vm.Spec.Import.VMID
 	}
 	return awaitDeletion(what, who)
-}
-
-// awaitDeletion is the outcome for a VM that wants what another VM has, which is being deleted.
-func awaitDeletion(what, who string) error {
-	return reconciler.Wait(external.Safety, pcapi.ProgressingReason, "%s is still that of %s, which is being deleted: waiting until that is gone", what, who)
 }
 
 // maxWanting bounds the VMs that are looked at when one that has what they want is deleted: only one of them can have it.

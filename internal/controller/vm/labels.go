@@ -1,13 +1,10 @@
 package vm
 
 import (
-	"fmt"
-
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
-	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 func (k *kind) ownerLabels(vm *pcapi.VM) map[string]string {
@@ -49,19 +46,4 @@ func (k *kind) Kept(vm *pcapi.VM, obs *observation) error {
 		return foreign(*obs.Resource)
 	}
 	return labelsMissing(pcapi.LabelsMissingReason, vm, *obs.Resource, "changed or deleted")
-}
-
-// labelsMissing is the outcome for a server whose owner labels the cloud did not keep.
-func labelsMissing(reason string, vm *pcapi.VM, server cloud.Server, effect string) error {
-	has := "is missing"
-	if uid, ok := server.Labels[inventory.UIDLabel]; ok {
-		has = fmt.Sprintf("is %q", uid)
-	}
-	if server.Labels[inventory.UIDLabel] == string(vm.UID) {
-		has = "is right, and " + inventory.ClusterLabel + " is not"
-	}
-	return reconciler.Stalled(reason, external.RecheckSoon, fmt.Errorf(
-		"the cloud did not keep the owner labels of VM %s: %s %s. Without them nothing proves that it is this object's, so it is not %s: if it is, set %[2]s to %[5]s in the cloud, and %[6]s to the UID of the namespace kube-system; "+
-			"if the cloud cannot keep them, have the capability labels removed from the Cloud; or set spec.deletionPolicy to Orphan to release this object",
-		server.ID, inventory.UIDLabel, has, effect, vm.UID, inventory.ClusterLabel))
 }

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -147,4 +148,21 @@ func named(obs *observation, name, folder string) []cloud.Server {
 	return slices.DeleteFunc(found, func(s cloud.Server) bool {
 		return obs.Capabilities().Has(cloud.FolderNames) && s.Folder != folder
 	})
+}
+
+// nameInCloud returns the name that the server of a VM has in the cloud, or is to have.
+func nameInCloud(vm *pcapi.VM) string { return cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName) }
+
+// wantedName returns the name that the recorded server of a VM must have: the one that the cloud
+// gave it, unless the spec asks for another one since the create.
+func wantedName(vm *pcapi.VM) string {
+	if renamed(vm) {
+		return vm.Spec.VMName
+	}
+	return nameInCloud(vm)
+}
+
+// renamed reports whether vmname was edited after the create of the server was sent.
+func renamed(vm *pcapi.VM) bool {
+	return cmp.Or(vm.Annotations[pcapi.ClaimedNameAnnotation], vm.Spec.VMName) != vm.Spec.VMName
 }

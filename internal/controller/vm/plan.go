@@ -362,34 +362,3 @@ func (k *kind) Adopted(vm *pcapi.VM, server cloud.Server) error {
 	}
 	return nil
 }
-
-// keeps reports whether the server stays when the VM is deleted.
-func keeps(vm *pcapi.VM) bool {
-	return vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan || observeOnly(vm)
-}
-
-func observeOnly(vm *pcapi.VM) bool {
-	return vm.Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly
-}
-
-func ambiguous(cause error) error {
-	return reconciler.Stalled(pcapi.AmbiguousReason, external.RecheckSoon, cause)
-}
-
-// taken is the outcome for a name that something else has.
-func taken(obs *observation, cause error) error {
-	return cmp.Or(obs.freeSoon, reconciler.Stalled(pcapi.TakenReason, external.RecheckSoon, cause))
-}
-
-// refusedName is the outcome for a name that the cloud does not allow.
-func refusedName(obs *observation, cause error) error {
-	if cloud.Is(cause, cloud.Taken) {
-		return taken(obs, cause)
-	}
-	return reconciler.Stalled(pcapi.ProhibitedReason, recheckName(cause), cause)
-}
-
-func foreign(server cloud.Server) error {
-	return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
-		"VM %s does not carry this object's owner labels, so it is not changed: set spec.deletionPolicy to Orphan to release this object, or find out who created it", server.ID))
-}

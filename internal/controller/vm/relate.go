@@ -280,11 +280,3 @@ func (k *kind) counts(ctx context.Context, vm *pcapi.VM, on string, same []strin
 	c, err := tenancy.Open(ctx, k.Client, vm.Namespace, on)
 	return err == nil && tenancy.MayImport(&c.Spec, vm.Namespace, vm.Spec.Import.VMID) == nil, err
 }
-
-// older orders VMs by age, then by UID.
-func older(a, b *pcapi.VM) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return a.CreationTimestamp.Before(&b.CreationTimestamp)
-	}
-	return a.UID < b.UID
-}

@@ -1,11 +1,9 @@
 package vm
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -13,65 +11,6 @@ import (
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 )
-
-// observation is what one reconcile knows.
-type observation struct {
-	external.Observation[cloud.Server]
-
-	// refresh is when the server's utilisation is to be asked for again; 0 where
-	// the listing includes it.
-	refresh time.Duration
-	// utilizationUnknown: the cloud does not report the server's utilisation any more.
-	utilizationUnknown bool
-	// checked: the cloud allowed the name in this reconcile. nameErr is its
-	// refusal, of this reconcile or a recent one.
-	checked bool
-	nameErr error
-	// importErr refuses the import that the spec asks for. confirmed: a read shows the server that is imported.
-	importErr error
-	confirmed bool
-	// detached says why a Network that the spec names cannot take the VM; interfaces
-	// are those of the create if all can.
-	detached   error
-	interfaces []cloud.Attachment
-	// class is the class that the VM takes next, nil if it has that of the spec; unclassed
-	// says why it cannot take that of the spec.
-	class     *pcapi.VMClassStatus
-	unclassed error
-	// snapshot is what the VM is to be reverted to, nil for nothing; unreverted says why it
-	// cannot be reverted to that of the spec.
-	snapshot   *pcapi.VMSnapshot
-	unreverted error
-	// userData is the data of the Secret that the spec names.
-	userData cloud.UserData
-	// socket is what is known of the port that the readiness probe names.
-	socket socket
-	// refusal is why the cloud refused the size of this generation of the spec, while
-	// the server was stopped for it; empty if it did not.
-	refusal string
-	// untagged is why the tags of this generation of the spec are not sent again yet; nil if
-	// they can be.
-	untagged error
-	// unlabelling: the server has the label of the VM's UID, and none of a cluster. On a cloud that
-	// removes one label after the other, a release that ended between them leaves it so.
-	unlabelling bool
-	// altered: the server's owner labels are missing or altered by the cloud, and name no other owner.
-	altered bool
-	// rival is set if another VM has the name or the server, on a cloud where one
-	// excludes the other.
-	rival error
-	// freeSoon is the outcome if the name or the server that the VM wants is only that of VM objects
-	// that are being deleted; nil if it is not.
-	freeSoon error
-	// contested are the servers that may be this VM's, or that of another VM that has its name
-	// or records the id of the server. They are not Candidates.
-	contested []cloud.Server
-}
-
-// labelled reports whether the server has labels of the VM that its release removes.
-func (o *observation) labelled() bool {
-	return o.Capabilities().Has(cloud.Labels) && (o.Owned || o.unlabelling)
-}
 
 func (k *kind) Record(vm *pcapi.VM) external.Record {
 	record := external.Record{
@@ -204,23 +143,6 @@ func (k *kind) Owns(vm *pcapi.VM, obs *observation, s cloud.Server) bool {
 		return k.owned(vm, s)
 	}
 	return cloud.AlikeNames(s.Name, nameInCloud(vm)) && !k.Tracker.CreatedLater(vm.UID, s.ID, s.CreatedAt)
-}
-
-// nameInCloud returns the name that the server of a VM has in the cloud, or is to have.
-func nameInCloud(vm *pcapi.VM) string { return cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName) }
-
-// wantedName returns the name that the recorded server of a VM must have: the one that the cloud
-// gave it, unless the spec asks for another one since the create.
-func wantedName(vm *pcapi.VM) string {
-	if renamed(vm) {
-		return vm.Spec.VMName
-	}
-	return nameInCloud(vm)
-}
-
-// renamed reports whether vmname was edited after the create of the server was sent.
-func renamed(vm *pcapi.VM) bool {
-	return cmp.Or(vm.Annotations[pcapi.ClaimedNameAnnotation], vm.Spec.VMName) != vm.Spec.VMName
 }
 
 func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Server, error) {
