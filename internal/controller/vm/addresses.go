@@ -36,13 +36,13 @@ func addressKeys(vm *pcapi.VM) []string {
 
 // observeAddresses finds out whether a new VM can have the static addresses of an interface on
 // a Network.
-func (k *kind) observeAddresses(ctx context.Context, vm *pcapi.VM, obs *observation, i pcapi.VMInterface, net *pcapi.Network) error {
+func (o *observer) observeAddresses(ctx context.Context, vm *pcapi.VM, obs *observation, i pcapi.VMInterface, net *pcapi.Network) error {
 	for _, address := range i.Addresses {
 		if why := unusable(string(address), net); why != "" {
 			obs.detached = badAddress(pcapi.AddressInvalidReason, external.RecheckRefused, i, address, why)
 			return nil
 		}
-		holder, err := k.holderOf(ctx, vm, obs, net.Name, address)
+		holder, err := o.holderOf(ctx, vm, obs, net.Name, address)
 		if err != nil {
 			return err
 		}
@@ -94,9 +94,9 @@ func unusable(text string, net *pcapi.Network) string {
 
 // holderOf returns another VM of the namespace that has a static address on a Network, or that gets
 // it before this one; nil if there is none. One that is being deleted comes last.
-func (k *kind) holderOf(ctx context.Context, vm *pcapi.VM, obs *observation, network string, address pcapi.VMAddress) (holder *pcapi.VM, err error) {
+func (o *observer) holderOf(ctx context.Context, vm *pcapi.VM, obs *observation, network string, address pcapi.VMAddress) (holder *pcapi.VM, err error) {
 	var list pcapi.VMList
-	err = k.Client.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{addressIndex: addressKey(network, address)}, client.UnsafeDisableDeepCopy)
+	err = o.client.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{addressIndex: addressKey(network, address)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the VMs with the address %s: %w", address, err)
 	}

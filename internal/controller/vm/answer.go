@@ -27,7 +27,7 @@ func doubtfulAnswer(vm *pcapi.VM, obs *observation, answered cloud.Server, befor
 // confirm gets the server that an answer to a create names, if that may be about another
 // one. Without labels only the answer leads to the server, also on a cloud that drops them. It is
 // not forgotten if the cloud does not show the server: a read may lag behind the create.
-func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answered cloud.Server, before *inventory.Snapshot) (cloud.Server, error) {
+func (s *servers) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answered cloud.Server, before *inventory.Snapshot) (cloud.Server, error) {
 	labels := obs.Capabilities().Has(cloud.Labels)
 	if labels && labelledFor(vm, answered) {
 		return answered, nil
@@ -35,7 +35,7 @@ func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answ
 	server, err := obs.View.Client.GetServer(ctx, answered.ID)
 	plain := cloud.AlikeNames(answered.Name, vm.Spec.VMName) && answered.Labels[inventory.UIDLabel] == ""
 	if err != nil && (plain || !labels) && !obs.Inventory.Existed(before, answered) {
-		k.Tracker.CreatedUnconfirmed(vm.UID, answered.ID, cmp.Or(answered.Name, vm.Spec.VMName), k.Clock())
+		s.tracker.CreatedUnconfirmed(vm.UID, answered.ID, cmp.Or(answered.Name, vm.Spec.VMName), s.clock())
 	}
 	named := cloud.AlikeNames(server.Name, vm.Spec.VMName) && server.Labels[inventory.UIDLabel] == ""
 	if err != nil || server.Name != answered.Name || labels && !labelledFor(vm, server) && !named {
@@ -49,7 +49,7 @@ func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answ
 // another reports whether the answer to a create is about a server that the create
 // did not make: its labels name another owner or, where nothing but the answer says
 // which object owns it, it existed before the create.
-func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, before *inventory.Snapshot) bool {
+func (s *servers) another(vm *pcapi.VM, obs *observation, server cloud.Server, before *inventory.Snapshot) bool {
 	caps := obs.Capabilities()
 	if uid := server.Labels[inventory.UIDLabel]; caps.Has(cloud.Labels) && uid != "" {
 		return !labelledFor(vm, server)
@@ -58,11 +58,11 @@ func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, befo
 		return before != nil && before.Has(server.ID) && !obs.Inventory.DeletionSent(server.ID)
 	}
 	if caps.Has(cloud.Idempotency) && !obs.Fresh {
-		return k.Tracker.HasExisted(vm.UID, server.ID) // else the key leads to the server of an earlier create
+		return s.tracker.HasExisted(vm.UID, server.ID) // else the key leads to the server of an earlier create
 	}
 	existed := obs.Inventory.Existed(before, server)
 	if existed {
-		k.Tracker.Existed(vm.UID, server.ID)
+		s.tracker.Existed(vm.UID, server.ID)
 	}
 	return existed
 }

@@ -71,7 +71,8 @@ func newIdleHarness(tb testing.TB) (*harness, *readOnlyCache) {
 		tb.Fatalf("Get: %v", err)
 	}
 	cache := &readOnlyCache{vm: h.vm(), cloud: &c}
-	h.kind.Client, h.reconciler.Client = cache, cache
+	h.readFrom(cache)
+	h.reconciler.Client = cache
 	h.cloud.TakeCalls(cloudfake.ListServers)
 	h.events = nil
 	return h, cache

@@ -47,12 +47,12 @@ func untakenClass(vm *pcapi.VM) []string {
 }
 
 // observeClass reads the class that a VM has not taken yet.
-func (k *kind) observeClass(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+func (o *observer) observeClass(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	name := vm.Spec.ClassName
 	if len(untakenClass(vm)) == 0 || !vm.DeletionTimestamp.IsZero() || observeOnly(vm) {
 		return nil
 	}
-	class, err := tenancy.OpenClass(ctx, k.Client, vm.Namespace, name)
+	class, err := tenancy.OpenClass(ctx, o.client, vm.Namespace, name)
 	if denied, ok := errors.AsType[*tenancy.AccessError](err); ok {
 		why := denied.Or("name another in spec.className")
 		controller.LogAccess(ctx, vm, denied, why.Error())

@@ -24,7 +24,7 @@ func (k *kind) confirmImport(ctx context.Context, vm *pcapi.VM, obs *observation
 	switch {
 	case err != nil && !absent:
 		return k.Failed(vm, &obs.Observation, err)
-	case !absent && !k.otherServer(vm, listed, server) && (vm.Status.VMID == "" || !replaced(vm, obs, server)):
+	case !absent && !k.servers.otherServer(vm, listed, server) && (vm.Status.VMID == "" || !replaced(vm, obs, server)):
 		obs.confirmed = true
 		return nil
 	}
@@ -35,10 +35,10 @@ func (k *kind) confirmImport(ctx context.Context, vm *pcapi.VM, obs *observation
 
 // otherServer reports whether what a read shows under the id of a listed server is another one, or got another owner
 // than the VM that imports it.
-func (k *kind) otherServer(vm *pcapi.VM, listed, read cloud.Server) bool {
+func (s *servers) otherServer(vm *pcapi.VM, listed, read cloud.Server) bool {
 	dated := !listed.CreatedAt.IsZero() && !read.CreatedAt.IsZero()
 	uid, cluster := read.Labels[inventory.UIDLabel], read.Labels[inventory.ClusterLabel]
 	owned := uid != listed.Labels[inventory.UIDLabel] || cluster != listed.Labels[inventory.ClusterLabel]
 	return read.Name != listed.Name || dated && read.CreatedAt.Sub(listed.CreatedAt).Abs() > time.Second ||
-		owned && (uid != string(vm.UID) || cluster != k.cluster)
+		owned && (uid != string(vm.UID) || cluster != s.cluster)
 }

@@ -5,11 +5,14 @@
 //	watch.go        which events enqueue a VM, and with which priority
 //	index.go        the cache indexes of VMs
 //	lean.go         VMs as the cache holds them
+//	kind.go         the VM kind for internal/external, and its parts
 //	resource.go     the servers of the cloud, for internal/external
+//	servers.go      which servers are those of a VM
 //	names.go        servers with the name that a create asked for
 //	answer.go       whether the answer to a create is about what it made
 //	labels.go       owner labels, and those that the cloud does not keep
-//	relate.go       other VMs that have the name or the server
+//	observer.go     the objects beside a VM and its server
+//	rivals.go       other VMs that have the name or the server
 //	freed.go        VMs that wait for what a VM has that is being deleted
 //	imports.go      which servers a VM may import
 //	class.go        the VMClass that a VM takes its size or flavor from
@@ -43,18 +46,13 @@ package vm
 import (
 	"context"
 
-	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
-	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/probe"
-	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
@@ -64,48 +62,19 @@ import (
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmsnapshots,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-type (
-	plan      = reconciler.Plan[*pcapi.VM, *observation]
-	lifecycle = external.Lifecycle[*pcapi.VM, cloud.Server, *observation]
-)
-
-// kind is the VM kind for internal/external.
-type kind struct {
-	external.Defaults[*pcapi.VM, cloud.Server, *observation]
-	*lifecycle
-
-	cluster  string
-	refusals refusals
-	probes   *probe.Prober
-	recorder events.EventRecorder
-}
-
-func newKind(c client.Client, opts controller.Options) *kind {
-	k := &kind{cluster: opts.Cluster, refusals: newRefusals(opts.Clock), probes: opts.Probes}
-	if k.probes == nil {
-		k.probes = probe.New(probe.Options{})
-	}
-	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
-		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History, Queues: opts.Queues, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
-		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, EventConditions: reconciler.EventConditions(pcapi.GuestReadyCondition), LostAdvice: "delete this object and create another",
-	})
-	return k
-}
-
 // SetupWithManager sets up the VM controller with the Manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Options) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
-	k.recorder = controller.Recorder(mgr)
+	k, find := newKind(mgr.GetClient(), opts, controller.Recorder(mgr)), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
 	engine := k.Reconciler(k.recorder)
 	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, k.ChangedByUser())
 	b := tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), opts.Scope, find.ByNamespace, find.ByCloud)
 	return watchSnapshots(watchClasses(b, find), mgr.GetCache()).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.VM{}, engine.Forget(k.forgetVM)).
-		Watches(&pcapi.VM{}, k.freed(find)).
+		Watches(&pcapi.VM{}, freed{find: find, reader: mgr.GetClient(), cloudOf: k.CloudOf, refusals: k.refusals}.handler()).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		Watches(&pcapi.VmGroup{}, membersOf(find), builder.WithPredicates(protectionEnded)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {

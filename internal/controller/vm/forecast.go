@@ -37,7 +37,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	case external.StepAdopt:
 		record(vm, obs)
 	case stepLabel:
-		labels := k.ownerLabels(vm)
+		labels := k.servers.ownerLabels(vm)
 		maps.Copy(labels, obs.Resource.Labels)
 		changed(obs, func(s *cloud.Server) { s.Labels = labels })
 		obs.Owned = true

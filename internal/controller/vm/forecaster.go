@@ -3,7 +3,6 @@ package vm
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +22,7 @@ type Forecaster struct{ kind *kind }
 // NewForecaster returns a Forecaster that reads objects with c. Cluster is the UID of the
 // namespace kube-system, empty if it is not known.
 func NewForecaster(c client.Client, cluster string, clock func() time.Time) *Forecaster {
-	return &Forecaster{kind: newKind(c, controller.ForecastOptions(c, cluster, clock))}
+	return &Forecaster{kind: newKind(c, controller.ForecastOptions(c, cluster, clock), nil)}
 }
 
 // Assumed is what a cloud is taken to be able to do if the user may not read its Cloud.
@@ -43,7 +42,7 @@ func (f *Forecaster) Forecast(ctx context.Context, live, vm *pcapi.VM) (forecast
 	case vm.Status.VMID != "" && vm.Status.State == pcapi.VMStateLost:
 		obs.Absent, obs.Gone = true, true
 	case vm.Status.VMID != "":
-		server := k.shown(cmp.Or(live, vm))
+		server := f.shown(cmp.Or(live, vm))
 		obs.Resource, obs.Owned, obs.Claimed = &server, true, server.Name
 	case vm.Spec.Import != nil && vm.DeletionTimestamp.IsZero():
 		server := cloud.Server{ID: vm.Spec.Import.VMID, Name: vm.Spec.VMName, State: importedState(vm)}
@@ -56,7 +55,7 @@ func (f *Forecaster) Forecast(ctx context.Context, live, vm *pcapi.VM) (forecast
 		obs.Claimed, obs.New = k.ClaimedName(vm), live == nil
 	}
 	if obs.Denied == nil {
-		err = k.observeOthers(ctx, vm, obs)
+		err = k.observer.observeReferences(ctx, vm, obs)
 	}
 	switch {
 	case apierrors.IsForbidden(err):
@@ -81,18 +80,9 @@ func importedState(vm *pcapi.VM) cloud.State {
 	}
 }
 
-// observeOthers observes the objects that a VM refers to.
-func (k *kind) observeOthers(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	err := errors.Join(k.observeClass(ctx, vm, obs), k.observeRevert(ctx, vm, obs))
-	if vm.Status.VMID == "" && vm.Spec.Import == nil {
-		err = errors.Join(err, k.observeNetworks(ctx, vm, obs))
-	}
-	return err
-}
-
 // shown returns the server that the status of a VM shows.
-func (k *kind) shown(vm *pcapi.VM) cloud.Server {
-	server := cloud.Server{ID: vm.Status.VMID, Name: cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName), Labels: k.ownerLabels(vm), State: cloud.StateUnknown}
+func (f *Forecaster) shown(vm *pcapi.VM) cloud.Server {
+	server := cloud.Server{ID: vm.Status.VMID, Name: cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName), Labels: f.kind.servers.ownerLabels(vm), State: cloud.StateUnknown}
 	for _, state := range []cloud.State{cloud.StateActive, cloud.StateStopped, cloud.StateSuspended, cloud.StateBuilding, cloud.StateDeleting} {
 		if stateOf(cloud.Server{State: state}) == vm.Status.State {
 			server.State = state

@@ -82,7 +82,7 @@ func TestNameOfVMThatAnotherFinalizerKeepsIsFree(t *testing.T) {
 // leave has the events of the deletion of a VM handled: of its begin, its end, or both. It returns what they enqueue.
 func (h *harness) leave(vm *pcapi.VM, begin, end bool) []queuedRequest {
 	q := &priorityQueue{}
-	on := h.kind.freed(tenancy.NewFinder(h.client, &pcapi.VMList{}))
+	on := freed{find: tenancy.NewFinder(h.client, &pcapi.VMList{}), reader: h.client, cloudOf: h.kind.CloudOf, refusals: h.kind.refusals}.handler()
 	deleting := vm.DeepCopy()
 	deleted(deleting)
 	if begin {

@@ -17,13 +17,13 @@ import (
 
 // observeGroup finds out whether the VmGroup of a deleted VM protects its members. Kubernetes deletes
 // them with their group, whatever its annotations are.
-func (k *kind) observeGroup(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+func (o *observer) observeGroup(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	owner := metav1.GetControllerOf(vm)
 	if vm.DeletionTimestamp.IsZero() || owner == nil || owner.Kind != "VmGroup" {
 		return nil
 	}
 	var g pcapi.VmGroup
-	err := k.Client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: owner.Name}, &g, client.UnsafeDisableDeepCopy)
+	err := o.client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: owner.Name}, &g, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read VmGroup %q: %w", owner.Name, err)
 	}

@@ -22,7 +22,7 @@ var errOwned = errors.New("this VM belongs to another object: import another, or
 // observeImport finds out whether the VM may import the server that its spec names.
 // An import that is on record stays, and so does one whose server carries the labels
 // of the VM.
-func (k *kind) observeImport(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+func (o *observer) observeImport(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if vm.Status.VMID != "" || vm.Spec.Import == nil || obs.Spec == nil || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (k *kind) observeImport(ctx context.Context, vm *pcapi.VM, obs *observation
 	}
 	obs.importErr = tenancy.MayImport(obs.Spec, vm.Namespace, vm.Spec.Import.VMID)
 	if obs.importErr == nil && obs.Resource != nil && !obs.Foreign && obs.Resource.Labels[inventory.UIDLabel] != "" {
-		alive, err := k.ownerAlive(ctx, obs.Resource.Labels)
+		alive, err := o.ownerAlive(ctx, obs.Resource.Labels)
 		if alive {
 			obs.importErr = errOwned
 		}
@@ -42,13 +42,13 @@ func (k *kind) observeImport(ctx context.Context, vm *pcapi.VM, obs *observation
 
 // ownerAlive reports whether the object that owner labels name exists. It reads from
 // the API server, since the cache may lag behind.
-func (k *kind) ownerAlive(ctx context.Context, labels map[string]string) (bool, error) {
+func (o *observer) ownerAlive(ctx context.Context, labels map[string]string) (bool, error) {
 	owner := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: pcapi.GroupVersion.String(), Kind: "VM"}}
 	key := client.ObjectKey{Namespace: labels[inventory.NamespaceLabel], Name: labels[inventory.NameLabel]}
 	if key.Namespace == "" || key.Name == "" {
 		return false, nil
 	}
-	err := k.Live.Get(ctx, key, &owner)
+	err := o.live.Get(ctx, key, &owner)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil

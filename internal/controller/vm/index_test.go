@@ -47,7 +47,7 @@ func TestLookupsInAnIndexReturnNoOtherVMOfTheBucket(t *testing.T) {
 			names = []string{"of-" + id}
 		}
 		equal(t, "requests for the VMs of server "+id, requests, onServer(t.Context(), find, "default", id))
-		others, err := h.kind.others(t.Context(), &pcapi.VM{}, obs, serverIndex, id, func(*pcapi.VM) bool { return true })
+		others, err := h.kind.observer.others(t.Context(), &pcapi.VM{}, obs, serverIndex, id, func(*pcapi.VM) bool { return true })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,7 +69,7 @@ func TestVMThatIsCopiedWithItsClaimDoesNotTakeTheServerOfTheOriginal(t *testing.
 			h := newHarness(t, caps, vmWith(copied(original), func(vm *pcapi.VM) { vm.UID = "uid-copy" }))
 			h.cloud.AddServers(serverWith(withID("s0"), func(s *cloud.Server) {
 				if caps.Has(cloud.Labels) {
-					s.Labels = pureKind.ownerLabels(original)
+					s.Labels = pureKind.servers.ownerLabels(original)
 				}
 			}))
 			for range 3 {

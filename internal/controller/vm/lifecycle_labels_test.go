@@ -65,7 +65,7 @@ func TestLabelsThatTheCloudDoesNotKeepAreReportedAtTheCreate(t *testing.T) {
 				h.wantCondition(pcapi.ReadyCondition, "False LabelsMissing")
 				equal(t, "creates", 1, h.cloud.Sent(cloudfake.CreateServer))
 
-				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = pureKind.ownerLabels(h.vm()) })
+				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = pureKind.servers.ownerLabels(h.vm()) })
 				h.later(pollInterval)
 				h.mustReconcile()
 				h.wantCondition(pcapi.ReadyCondition, "True Running")
@@ -169,7 +169,7 @@ func TestMissingLabelsAreNotReportedWhileTheServerIsBuilt(t *testing.T) {
 	h.cloud.Alter(func(s *cloud.Server) { s.State, s.Labels = cloud.StateBuilding, nil })
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "False Creating")
-	h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.State, s.Labels = cloud.StateActive, pureKind.ownerLabels(h.vm()) })
+	h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.State, s.Labels = cloud.StateActive, pureKind.servers.ownerLabels(h.vm()) })
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "True Running")

@@ -63,7 +63,7 @@ func TestUnrecordedCreateIsNotReleasedWhileItsNameIsTakenByNoOtherServer(t *test
 
 func TestUnrecordedCreateIsReleasedIfItsNameIsTakenByAnotherServer(t *testing.T) {
 	for name, other := range map[string]cloud.Server{
-		"one that another object owns": serverWith(withID("x"), func(s *cloud.Server) { s.Labels = pureKind.ownerLabels(other("b")) }),
+		"one that another object owns": serverWith(withID("x"), func(s *cloud.Server) { s.Labels = pureKind.servers.ownerLabels(other("b")) }),
 		"one that is older":            serverWith(withID("x"), unlabelled, func(s *cloud.Server) { s.CreatedAt = startTime.Add(-time.Hour) }),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,14 +20,14 @@ import (
 
 // observeNetworks finds out whether the Networks that a new VM names can take it, with the
 // addresses that it asks for.
-func (k *kind) observeNetworks(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+func (o *observer) observeNetworks(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	for _, i := range controller.InterfacesOf(vm) {
-		net, err := k.observeNetwork(ctx, vm, obs, i)
+		net, err := o.observeNetwork(ctx, vm, obs, i)
 		if err == nil && obs.detached == nil {
-			err = k.observeAddresses(ctx, vm, obs, i, net)
+			err = o.observeAddresses(ctx, vm, obs, i, net)
 		}
 		if err != nil || obs.detached != nil {
 			return err
@@ -44,10 +44,10 @@ func (k *kind) observeNetworks(ctx context.Context, vm *pcapi.VM, obs *observati
 // observeNetwork finds out whether the Network of an interface of a new VM can take it.
 // A Network that is being deleted takes none: it goes once those that have, or
 // may have, a server are gone.
-func (k *kind) observeNetwork(ctx context.Context, vm *pcapi.VM, obs *observation, i pcapi.VMInterface) (*pcapi.Network, error) {
+func (o *observer) observeNetwork(ctx context.Context, vm *pcapi.VM, obs *observation, i pcapi.VMInterface) (*pcapi.Network, error) {
 	var net pcapi.Network
 	name, field := i.NetworkRef.Name, networkField(i)
-	err := k.Client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &net)
+	err := o.client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &net)
 	switch {
 	case apierrors.IsNotFound(err):
 		obs.detached = unattachable(name, "does not exist: create it, or name another in "+field)

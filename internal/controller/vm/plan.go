@@ -225,15 +225,6 @@ func lacksLabels(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
 	return vm.Spec.Import != nil && !obs.Owned && server.Labels[inventory.UIDLabel] == "" && !replaced(vm, obs, server)
 }
 
-// replaced reports whether the cloud has given the recorded id, or that to import, to another server. That one has
-// another name, or was created after the id was recorded: by more than the settle time, since the clocks of the
-// cloud and of the operator may differ.
-func replaced(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
-	recorded := vm.Status.CreatedTime
-	younger := recorded != nil && server.CreatedAt.After(obs.View.Settings.ShownFrom(recorded.Time))
-	return younger || !cloud.AlikeNames(server.Name, nameInCloud(vm))
-}
-
 // planChanges plans for a server that may be changed.
 func (k *kind) planChanges(vm *pcapi.VM, obs *observation, update cloud.Update) plan {
 	update = possible(vm, obs, update)

@@ -82,11 +82,11 @@ func deleted(vm *pcapi.VM) {
 }
 
 // ownLabels are the owner labels of the VM that vmWith returns.
-var ownLabels = pureKind.ownerLabels(vmWith())
+var ownLabels = pureKind.servers.ownerLabels(vmWith())
 
 // pureKind and pure plan and report without a cluster or a cloud.
 var (
-	pureKind = newKind(nil, controller.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }})
+	pureKind = newKind(nil, controller.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }}, nil)
 	pure     = pureKind.lifecycle
 )
 

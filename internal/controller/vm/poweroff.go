@@ -63,7 +63,7 @@ func (k *kind) stop(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if result.Operation != "" {
 		return k.updating(vm, obs, result.Operation, repeated)
 	}
-	k.Remember(vm, obs, result.Server, false)
+	k.servers.remember(vm, obs, result.Server, false)
 	if repeated && result.Server.State != cloud.StateStopped {
 		return k.NotApplied(vm, &obs.Observation, id)
 	}
@@ -137,7 +137,7 @@ func (k *kind) askGuest(ctx context.Context, vm *pcapi.VM, obs *observation) err
 	if result.Operation != "" {
 		return k.Begin(vm, obs, external.OperationUpdate, result.Operation)
 	}
-	k.Remember(vm, obs, result.Server, false)
+	k.servers.remember(vm, obs, result.Server, false)
 	if result.Server.State == cloud.StateStopped {
 		return nil
 	}

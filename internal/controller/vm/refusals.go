@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -64,12 +63,6 @@ func (r refusals) record(vm *pcapi.VM, on string, asked time.Time, cause error) 
 func (r refusals) forget(uid types.UID) {
 	r.names.Remove(uid)
 	r.tags.Remove(uid)
-}
-
-// forgetVM drops all that is remembered of a VM that is gone.
-func (k *kind) forgetVM(o client.Object) {
-	k.refusals.forget(o.GetUID())
-	k.ForgetDeleted(o)
 }
 
 // free records that a VM does not have its name on Clouds any more. Refusals of checks before that do not stand.

@@ -3,7 +3,6 @@ package vm
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -43,106 +42,19 @@ func (k *kind) Identify(s cloud.Server) external.Identity {
 	return external.Identity{ID: s.ID, Name: s.Name, State: s.State, Fault: s.Fault, CreatedAt: s.CreatedAt}
 }
 
-// Look searches the inventory: by id, or among what this process created, by
-// owner label, and else by the claimed name.
+// Look searches the inventory for the server.
 func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id string) error {
-	snapshot := obs.View.Snapshot
-	obs.Looked = snapshot != nil && !snapshot.Begun.Before(obs.Horizon)
-	obs.Incomplete = snapshot != nil && snapshot.Incomplete
-	if id != "" {
-		server, known := obs.Inventory.Server(id)
-		if known {
-			k.attribute(vm, obs, server)
-		}
-		if listed, ok := obs.Inventory.Listed(snapshot, id); ok && k.Owns(vm, obs, listed) {
-			obs.ListedAt = snapshot.Begun
-		}
-		if !obs.Owned && !vm.DeletionTimestamp.IsZero() && !keeps(vm) {
-			obs.Duplicates = k.duplicates(vm, obs, id)
-		}
-		return nil
-	}
-	obs.Candidates = obs.Inventory.Owned(string(vm.UID), k.cluster)
-	if created, ok := k.created(vm, obs); ok && len(obs.Candidates) == 0 {
-		obs.Candidates = []cloud.Server{created}
-		if obs.Capabilities().Has(cloud.Labels) && !labelledFor(vm, created) && !vm.DeletionTimestamp.IsZero() {
-			return nil // without labels, the answer to the create is not enough to delete it
-		}
-	}
-	if len(obs.Candidates) > 0 {
-		obs.Proof = external.OwnerProof
-		return nil
-	}
-	if obs.Capabilities().Has(cloud.Labels) {
-		k.lookAltered(vm, obs)
-		return nil
-	}
-	if !obs.Looked || snapshot.Begun.Before(obs.ClaimedAt) {
-		return nil
-	}
-	return lookByName(ctx, vm, obs)
+	return k.servers.look(ctx, vm, obs, id)
 }
 
-// created returns the server that a create of this process made. Its id may be that of another
-// server once its deletion was sent and, if no read has confirmed it, in an older listing.
-func (k *kind) created(vm *pcapi.VM, obs *observation) (cloud.Server, bool) {
-	id, ok := k.Tracker.CreatedID(vm.UID)
-	if !ok {
-		return cloud.Server{}, false
-	}
-	server, known := obs.Inventory.Server(id)
-	removed, _ := k.Tracker.RemovedAt(vm.UID)
-	name, unconfirmed := k.Tracker.Unconfirmed(vm.UID)
-	another := obs.Capabilities().Has(cloud.Labels) && server.Labels[inventory.UIDLabel] != "" && !labelledFor(vm, server)
-	switch {
-	case unconfirmed && (!obs.Looked || another || !cloud.AlikeNames(server.Name, name)):
-		return cloud.Server{}, false
-	case !removed.IsZero() && !k.Owns(vm, obs, server):
-		return cloud.Server{}, false
-	}
-	return server, known
+// Relate observes the other objects that the plan needs.
+func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	return k.observer.relate(ctx, vm, obs)
 }
 
-// attribute sets the server of the VM, and which object owns it as far as the
-// cloud's labels say.
-func (k *kind) attribute(vm *pcapi.VM, obs *observation, server cloud.Server) {
-	if obs.Resource == nil && vm.Spec.Import != nil {
-		obs.How = pcapi.ImportedReason
-	}
-	obs.Resource = &server
-	if !obs.Capabilities().Has(cloud.Labels) {
-		obs.Owned = true
-		return
-	}
-	cluster := server.Labels[inventory.ClusterLabel]
-	obs.Foreign = cluster != "" && cluster != k.cluster
-	uid := server.Labels[inventory.UIDLabel]
-	own := uid == string(vm.UID)
-	obs.Owned, obs.unlabelling = own && cluster == k.cluster, own && cluster == ""
-	obs.altered = !obs.Owned && (own || uid == "" || inventory.AlteredUID(uid, string(vm.UID))) &&
-		(cluster == k.cluster || cluster == "" || inventory.AlteredUID(cluster, k.cluster))
-	obs.Duplicates = nil
-	if obs.Owned {
-		obs.Duplicates = k.duplicates(vm, obs, server.ID)
-	}
-}
-
-// duplicates returns the servers with the owner labels of the VM beside the one with this
-// id. Those that are being deleted count only for a VM that is deleted, which they must not
-// outlive.
-func (k *kind) duplicates(vm *pcapi.VM, obs *observation, id string) []cloud.Server {
-	return slices.DeleteFunc(obs.Inventory.Owned(string(vm.UID), k.cluster), func(s cloud.Server) bool {
-		return s.ID == id || !k.owned(vm, s) || s.State == cloud.StateDeleting && vm.DeletionTimestamp.IsZero()
-	})
-}
-
-// Owns reports whether a server has the owner labels of the VM or, on a cloud without labels,
-// its name, and was not created after the server whose deletion was sent.
-func (k *kind) Owns(vm *pcapi.VM, obs *observation, s cloud.Server) bool {
-	if obs.Capabilities().Has(cloud.Labels) {
-		return k.owned(vm, s)
-	}
-	return cloud.AlikeNames(s.Name, nameInCloud(vm)) && !k.Tracker.CreatedLater(vm.UID, s.ID, s.CreatedAt)
+// Owns reports whether a server is that of the VM.
+func (k *kind) Owns(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
+	return k.servers.owns(vm, obs, server)
 }
 
 func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Server, error) {
@@ -150,17 +62,7 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Serv
 }
 
 func (k *kind) Remember(vm *pcapi.VM, obs *observation, server cloud.Server, created bool) {
-	if last := obs.Resource; last != nil && last.ID == server.ID && server.CPUUtilization == nil {
-		server.CPUUtilization = last.CPUUtilization
-	}
-	removed, _ := k.Tracker.RemovedAt(vm.UID)
-	switch {
-	case created:
-		obs.Inventory.RecordCreated(string(vm.UID), server)
-	case removed.IsZero() || k.Owns(vm, obs, server): // else another object may have it on record
-		obs.Inventory.RecordServer(string(vm.UID), server)
-	}
-	k.attribute(vm, obs, server)
+	k.servers.remember(vm, obs, server, created)
 }
 
 func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.ForgetServer(id) }
@@ -178,12 +80,12 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 	}
 	server := result.Server
 	if err == nil && doubtfulAnswer(vm, obs, server, before) {
-		server, err = k.confirm(ctx, vm, obs, server, before)
+		server, err = k.servers.confirm(ctx, vm, obs, server, before)
 	}
 	if err != nil {
 		return none, err
 	}
-	if k.another(vm, obs, server, before) {
+	if k.servers.another(vm, obs, server, before) {
 		return none, ambiguous(fmt.Errorf("the cloud answered the create with VM %s, which existed before or belongs to another object, so it is not used: "+
 			"choose another vmname, or rename or delete that VM in the cloud", server.ID))
 	}
@@ -205,13 +107,25 @@ func (k *kind) Made(vm *pcapi.VM, obs *observation, server cloud.Server) (own bo
 	return false, ambiguous(fmt.Errorf("the cloud says that the create made VM %s, which does not carry this object's owner labels, so it is not used: look in the cloud who created it", server.ID))
 }
 
+// Kept returns an outcome if the server that the VM created lacks its owner labels: the cloud did not keep
+// them, or has given the id to another server.
+func (k *kind) Kept(vm *pcapi.VM, obs *observation) error {
+	if vm.Spec.Import != nil || !obs.altered || !obs.Capabilities().Has(cloud.Labels) {
+		return nil
+	}
+	if vm.Status.VMID != "" && replaced(vm, obs, *obs.Resource) {
+		return foreign(*obs.Resource)
+	}
+	return labelsMissing(pcapi.LabelsMissingReason, vm, *obs.Resource, "changed or deleted")
+}
+
 // request is the create, without fields that the cloud does not support.
 func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 	req := cloud.CreateServer{Name: vm.Spec.VMName, IdempotencyKey: string(vm.UID), First: obs.First}
 	if obs.Capabilities().Has(cloud.Labels) {
-		req.Labels = k.ownerLabels(vm)
+		req.Labels = k.servers.ownerLabels(vm)
 	}
-	field.Create(vm, field.Context{Cluster: k.cluster, Capabilities: obs.Capabilities(), Interfaces: obs.interfaces, UserData: obs.userData}, &req)
+	field.Create(vm, field.Context{Cluster: k.servers.cluster, Capabilities: obs.Capabilities(), Interfaces: obs.interfaces, UserData: obs.userData}, &req)
 	return req
 }
 
@@ -223,7 +137,7 @@ func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, serve
 		if err != nil {
 			return external.Removal{}, err
 		}
-		if !k.owned(vm, found) {
+		if !k.servers.owned(vm, found) {
 			obs.Inventory.RecordServer("", found) // nobody's
 			return external.Removal{}, nil
 		}

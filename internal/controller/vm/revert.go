@@ -47,13 +47,13 @@ func revertWanted(vm *pcapi.VM) bool {
 }
 
 // observeRevert reads the VMSnapshot that the VM is to be reverted to.
-func (k *kind) observeRevert(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+func (o *observer) observeRevert(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	name := vm.Spec.CurrentSnapshotName
 	if !revertWanted(vm) || !vm.DeletionTimestamp.IsZero() || observeOnly(vm) {
 		return nil
 	}
 	var snap pcapi.VMSnapshot
-	err := k.Client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &snap, client.UnsafeDisableDeepCopy)
+	err := o.client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &snap, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read VMSnapshot %q: %w", name, err)
 	}
@@ -159,7 +159,7 @@ func (k *kind) revert(ctx context.Context, vm *pcapi.VM, obs *observation) error
 
 // revertAgain requests a revert whose answer was lost, on a cloud that honours its key.
 func (k *kind) revertAgain(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	if obs.Now.Sub(vm.Status.Revert.RequestedTime.Time) >= revertKeys || !k.Owns(vm, obs, *obs.Resource) {
+	if obs.Now.Sub(vm.Status.Revert.RequestedTime.Time) >= revertKeys || !k.servers.owns(vm, obs, *obs.Resource) {
 		return revertUnknown(vm, obs)
 	}
 	err := k.requestRevert(ctx, vm, obs, true)
@@ -246,7 +246,7 @@ func (k *kind) reverted(ctx context.Context, vm *pcapi.VM, obs *observation, ser
 	r := vm.Status.Revert
 	endRevert(r, pcapi.VMRevertSucceeded, "", obs.Now)
 	k.Backoff.Forget(vm.UID)
-	k.Remember(vm, obs, server, false)
+	k.servers.remember(vm, obs, server, false)
 	log.FromContext(ctx).Info("reverted the VM", "server", server.ID, "snapshot", r.SnapshotName)
 	k.recorder.Eventf(vm, nil, corev1.EventTypeNormal, pcapi.RevertedReason, stepRevert, "VM %s was reverted to VMSnapshot %q", server.ID, r.SnapshotName)
 	return reconciler.Wait(revertLook, pcapi.ProgressingReason, "VM %s was reverted and is being brought in line with the spec", server.ID)

@@ -10,7 +10,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
-	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -103,14 +102,6 @@ func recordLost(vm *pcapi.VM, obs *observation) {
 func hideServer(vm *pcapi.VM) {
 	vm.Status.CPUUtilization = nil
 	field.Hide(vm)
-}
-
-// ofAnother reports whether the labels of a recorded server name another object as
-// its owner, or the cloud has given an imported id to another server. What the server is
-// and does is not shown then.
-func ofAnother(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
-	another := server.Labels[inventory.UIDLabel] != "" && !obs.altered || vm.Spec.Import != nil && vm.Status.VMID != "" && replaced(vm, obs, server)
-	return !obs.Owned && !observeOnly(vm) && another && obs.Capabilities().Has(cloud.Labels)
 }
 
 // refusesImport reports whether the server that the spec imports is not the VM's

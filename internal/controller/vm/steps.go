@@ -115,7 +115,7 @@ func (k *kind) Refused(ctx context.Context, vm *pcapi.VM, obs *observation, err 
 	}
 	k.refusals.record(vm, obs.Cloud, obs.Now, err)
 	obs.nameErr = err
-	if err := k.observeHolders(ctx, vm, obs); err != nil {
+	if err := k.observer.observeHolders(ctx, vm, obs); err != nil {
 		return err
 	}
 	return refusedName(obs, cloud.Public(err))
@@ -149,7 +149,7 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 
 func (k *kind) label(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	var labels cloud.Update
-	for key, value := range k.ownerLabels(vm) {
+	for key, value := range k.servers.ownerLabels(vm) {
 		labels = append(labels, cloud.SetLabel{Key: key, Value: value})
 	}
 	if err := k.patch(ctx, vm, obs, labels); err != nil {
@@ -170,7 +170,7 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 		return nil
 	}
 	var labels cloud.Update
-	for key := range k.ownerLabels(vm) {
+	for key := range k.servers.ownerLabels(vm) {
 		labels = append(labels, cloud.RemoveLabel(key))
 	}
 	if _, tagged := obs.Resource.Labels[inventory.TagsLabel]; tagged {
@@ -185,7 +185,7 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 	case result.Operation != "":
 		return k.Begin(vm, obs, external.OperationUpdate, result.Operation)
 	}
-	k.Remember(vm, obs, result.Server, false)
+	k.servers.remember(vm, obs, result.Server, false)
 	if obs.labelled() {
 		return k.NotApplied(vm, &obs.Observation, result.Server.ID)
 	}
@@ -234,7 +234,7 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, update cloud.Update, firs
 	}
 	shown := len(undone(vm, obs, update, result.Server)) == 0
 	if !repeated || !shown {
-		k.Remember(vm, obs, result.Server, false)
+		k.servers.remember(vm, obs, result.Server, false)
 	}
 	if err := k.Progress(result.Server); err != nil {
 		return err
@@ -319,8 +319,6 @@ func (k *kind) patch(ctx context.Context, vm *pcapi.VM, obs *observation, update
 	if result.Operation != "" {
 		return k.Begin(vm, obs, external.OperationUpdate, result.Operation)
 	}
-	k.Remember(vm, obs, result.Server, false)
+	k.servers.remember(vm, obs, result.Server, false)
 	return nil
 }
-
-var _ external.Kind[*pcapi.VM, cloud.Server, *observation] = (*kind)(nil)

@@ -61,14 +61,14 @@ func (k *kind) readUserData(ctx context.Context, vm *pcapi.VM, obs *observation)
 // observeQuotes removes from the reason why the operation of a create failed what it quotes
 // of the user data. This process may not have sent the create, so the Secret is read again.
 // If that fails, nothing says what is a quote, and the reason is left out.
-func (k *kind) observeQuotes(ctx context.Context, vm *pcapi.VM, obs *observation) {
+func (o *observer) observeQuotes(ctx context.Context, vm *pcapi.VM, obs *observation) {
 	ref := secretOf(vm)
 	if obs.Fault == nil || obs.FaultOf != external.OperationCreate || ref == nil {
 		return
 	}
 	fault := *obs.Fault
 	var secret corev1.Secret
-	err := k.Live.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: ref.Name}, &secret)
+	err := o.live.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: ref.Name}, &secret)
 	if data := secret.Data[ref.Key]; err == nil && secret.Labels[pcapi.UserDataLabel] == "true" && len(data) > 0 {
 		obs.Fault = quoteless(fault, cloudinit.Compose(data, vm.Spec.Bootstrap.CloudInit.SSHAuthorizedKeys), data)
 		return

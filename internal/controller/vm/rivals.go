@@ -5,102 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
-	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 var errRival = errors.New("another VM object has this vmname or server on the same cloud: choose another, or delete that object")
 
-// Relate observes the utilisation where the listing does not include it, the class that
-// the VM takes, the Networks of a new VM, and other VMs that have the name or the server.
-func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	if !obs.Capabilities().Has(cloud.BulkStatus) && !obs.Capabilities().Has(cloud.NoStatus) {
-		obs.refresh = obs.View.Settings.PollInterval
-	}
-	if err := k.observeGroup(ctx, vm, obs); err != nil {
-		return err
-	}
-	observeSocket(k.probes, vm, obs)
-	k.observeRefusal(vm, obs)
-	k.observeQuotes(ctx, vm, obs)
-	observeNoHost(ctx, k.Client, vm, obs)
-	if err := k.observeImport(ctx, vm, obs); err != nil {
-		return err
-	}
-	if obs.Denied == nil {
-		if err := errors.Join(k.observeClass(ctx, vm, obs), k.observeRevert(ctx, vm, obs)); err != nil {
-			return err
-		}
-	}
-	switch {
-	case obs.Denied != nil && vm.DeletionTimestamp.IsZero():
-		return nil
-	case vm.Status.VMID == "" && vm.Spec.Import == nil:
-		obs.nameErr = k.refusals.recall(vm, obs.Cloud)
-		if err := errors.Join(k.observeHolders(ctx, vm, obs), k.observeNetworks(ctx, vm, obs)); err != nil {
-			return err
-		}
-		return k.observeRivals(ctx, vm, obs)
-	case obs.Gone:
-		return k.observeRivals(ctx, vm, obs)
-	case obs.Resource == nil:
-		return nil
-	}
-	observeUtilization(ctx, vm, obs)
-	switch {
-	case vm.Status.VMID == "":
-		return k.observeRivals(ctx, vm, obs)
-	case !obs.Capabilities().Has(cloud.Labels):
-		return k.observeSharers(ctx, vm, obs)
-	case !vm.DeletionTimestamp.IsZero() && !obs.Owned:
-		return k.observeNextOwner(ctx, vm, obs)
-	}
-	return nil
-}
-
-// observeUtilization reads the utilization of the server where the listing does not include it.
-func observeUtilization(ctx context.Context, vm *pcapi.VM, obs *observation) {
-	switch {
-	case obs.refresh == 0:
-		obs.utilizationUnknown = obs.Resource.CPUUtilization == nil
-	case obs.Available() && vm.DeletionTimestamp.IsZero():
-		use, _ := obs.Inventory.Utilization.Read(ctx, obs.Resource.ID)
-		obs.refresh = use.Again
-		if use.Known && use.CPUUtilization != nil {
-			obs.Resource.CPUUtilization = use.CPUUtilization
-		} else {
-			obs.utilizationUnknown = !use.Pending // else the status may have what an earlier process read
-		}
-	}
-}
-
-// observeRefusal finds out whether the cloud refused the size that the spec asks for
-// while the server was to be started or suspended, or its tags.
-func (k *kind) observeRefusal(vm *pcapi.VM, obs *observation) {
-	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate {
-		k.Tracker.AcceptShutdown(vm.UID, time.Time{})
-	}
-	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && !obs.NeedsStop() && obs.Resource != nil && sizeFirst(field.Difference(vm, *obs.Resource)) {
-		k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
-	}
-	obs.refusal, _ = k.Tracker.RefusalOf(vm.UID, vm.Generation)
-	obs.untagged = k.refusals.recallTags(vm)
-}
-
 // observeSharers finds other VMs that record the same server: two that wanted
 // one name when their manager stopped, or a status that somebody edited. The
 // server belongs to the oldest, and is not deleted as long as another of them
 // exists. Where the cloud has labels, they say which VM owns the server.
-func (k *kind) observeSharers(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	sharers, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID, func(other *pcapi.VM) bool {
+func (o *observer) observeSharers(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	sharers, err := o.others(ctx, vm, obs, serverIndex, vm.Status.VMID, func(other *pcapi.VM) bool {
 		shares := other.Status.VMID == vm.Status.VMID && other.DeletionTimestamp.IsZero() && mayHold(other, vm, *obs.Resource)
 		return shares && (!vm.DeletionTimestamp.IsZero() || older(other, vm))
 	})
@@ -112,9 +33,9 @@ func (k *kind) observeSharers(ctx context.Context, vm *pcapi.VM, obs *observatio
 
 // observeNextOwner finds the VM to which the cloud has given the id of a deleted VM's server: it records the id, and
 // the server has its owner labels, so that the server of the deleted VM is gone.
-func (k *kind) observeNextOwner(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	owners, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID, func(other *pcapi.VM) bool {
-		return other.Status.VMID == vm.Status.VMID && k.owned(other, *obs.Resource)
+func (o *observer) observeNextOwner(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	owners, err := o.others(ctx, vm, obs, serverIndex, vm.Status.VMID, func(other *pcapi.VM) bool {
+		return other.Status.VMID == vm.Status.VMID && o.servers.owned(other, *obs.Resource)
 	})
 	if len(owners) > 0 {
 		obs.MarkGone()
@@ -130,13 +51,13 @@ func mayHold(other, vm *pcapi.VM, s cloud.Server) bool {
 
 // observeRivals finds other VMs that have the name or the server. Names matter
 // only where nothing better says which VM owns a server.
-func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	rivals, err := k.dropTaken(ctx, vm, obs)
+func (o *observer) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	rivals, err := o.dropTaken(ctx, vm, obs)
 	if err != nil {
 		return err
 	}
 	if vm.Spec.Import != nil {
-		importers, err := k.others(ctx, vm, obs, serverIndex, vm.Spec.Import.VMID, func(other *pcapi.VM) bool {
+		importers, err := o.others(ctx, vm, obs, serverIndex, vm.Spec.Import.VMID, func(other *pcapi.VM) bool {
 			return !released(other) && (other.Status.VMID != "" || older(other, vm))
 		})
 		setRivals(vm, obs, append(rivals, importers...))
@@ -146,7 +67,7 @@ func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation
 		setRivals(vm, obs, rivals)
 		return nil
 	}
-	named, err := k.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName), func(other *pcapi.VM) bool { return rivalsByName(other, vm, obs) })
+	named, err := o.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName), func(other *pcapi.VM) bool { return rivalsByName(other, vm, obs) })
 	setRivals(vm, obs, append(rivals, named...))
 	if obs.rival != nil && obs.Proof == external.NameProof {
 		obs.contested = append(obs.contested, obs.Candidates...)
@@ -185,13 +106,13 @@ func mayOwn(other, vm *pcapi.VM, obs *observation) bool {
 }
 
 // dropTaken removes the candidates that other VMs have on record. It returns these VMs if names are unique.
-func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) (rivals []pcapi.VM, err error) {
+func (o *observer) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) (rivals []pcapi.VM, err error) {
 	if len(obs.Candidates) == 0 || obs.Proof == external.OwnerProof {
 		return nil, nil
 	}
 	mine := obs.Candidates[:0]
 	for _, s := range obs.Candidates {
-		others, err := k.others(ctx, vm, obs, serverIndex, s.ID, func(other *pcapi.VM) bool { return mayHold(other, vm, s) })
+		others, err := o.others(ctx, vm, obs, serverIndex, s.ID, func(other *pcapi.VM) bool { return mayHold(other, vm, s) })
 		if err != nil {
 			return nil, err
 		}
@@ -216,13 +137,49 @@ func keepsServer(vm pcapi.VM) bool {
 	return vm.Status.VMID != "" && vm.DeletionTimestamp.IsZero()
 }
 
+// observeHolders finds out whether a name that the cloud reports as taken is only that of VMs which are being deleted.
+func (o *observer) observeHolders(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	if !cloud.Is(obs.nameErr, cloud.Taken) {
+		return nil
+	}
+	holders, err := o.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName), func(other *pcapi.VM) bool {
+		return !released(other) && o.hasName(other) && (!obs.Capabilities().Has(cloud.FolderNames) || other.Spec.Folder == vm.Spec.Folder)
+	})
+	obs.freeSoon = freeSoon(vm, holders)
+	return err
+}
+
+// hasName reports whether the status of a VM says that its server may have the name. Users can write finalizers.
+func (o *observer) hasName(vm *pcapi.VM) bool {
+	return vm.Status.VMID != "" || vm.Status.NameInCloud != "" || o.createOpen(vm)
+}
+
+// freeSoon returns the outcome for a VM that wants what holders have, if all of these are being deleted; else nil. It
+// names none of another namespace.
+func freeSoon(vm *pcapi.VM, holders []pcapi.VM) error {
+	if len(holders) == 0 || slices.ContainsFunc(holders, func(holder pcapi.VM) bool { return !leaving(&holder) }) {
+		return nil
+	}
+	who := "a VM object of another namespace"
+	for i := range holders {
+		if holders[i].Namespace == vm.Namespace {
+			who = fmt.Sprintf("VM %q", holders[i].Name)
+		}
+	}
+	what := fmt.Sprintf("the name %q", vm.Spec.VMName)
+	if vm.Spec.Import != nil {
+		what = "VM " + vm.Spec.Import.VMID
+	}
+	return awaitDeletion(what, who)
+}
+
 // others lists the VMs but vm that accept accepts and an index holds under a value of this
 // observation's Cloud, or of another Cloud object for the same cloud, abandoned ones
 // included. VMs that name no Cloud and use none yet are indexed without one: which they
 // use is decided here. A VM whose status records nothing does not count if its
 // namespace may not use its Cloud.
-func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index, value string, accept func(*pcapi.VM) bool) ([]pcapi.VM, error) {
-	same, err := tenancy.SameCloud(ctx, k.Client, obs.Cloud)
+func (o *observer) others(ctx context.Context, vm *pcapi.VM, obs *observation, index, value string, accept func(*pcapi.VM) bool) ([]pcapi.VM, error) {
+	same, err := tenancy.SameCloud(ctx, o.client, obs.Cloud)
 	if err != nil {
 		return nil, err
 	}
@@ -233,11 +190,11 @@ func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index
 	for _, on := range append(same, unresolved) {
 		var list pcapi.VMList
 		wanted := key(on, value)
-		err := k.Client.List(ctx, &list, matching(index, wanted), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+		err := o.client.List(ctx, &list, matching(index, wanted), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 		if err != nil {
 			return nil, fmt.Errorf("list VMs by %s: %w", index, err)
 		}
-		for _, abandoned := range k.Abandoned() {
+		for _, abandoned := range o.abandoned() {
 			if has(abandoned, index, wanted) {
 				list.Items = append(list.Items, *abandoned)
 			}
@@ -247,7 +204,7 @@ func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index
 			if other.UID == vm.UID || !has(other, index, wanted) || !accept(other) {
 				continue
 			}
-			counts, err := k.counts(ctx, other, on, same)
+			counts, err := o.counts(ctx, other, on, same)
 			if err != nil {
 				return nil, err
 			}
@@ -260,12 +217,12 @@ func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index
 }
 
 // counts reports whether a VM that is indexed under a Cloud uses one of same, and may.
-func (k *kind) counts(ctx context.Context, vm *pcapi.VM, on string, same []string) (bool, error) {
+func (o *observer) counts(ctx context.Context, vm *pcapi.VM, on string, same []string) (bool, error) {
 	if vm.Status.Cloud != "" {
 		return slices.Contains(same, vm.Status.Cloud), nil
 	}
 	if on == unresolved {
-		uses, err := tenancy.CloudFor(ctx, k.Client, vm.Namespace, vm.Spec.CloudRef)
+		uses, err := tenancy.CloudFor(ctx, o.client, vm.Namespace, vm.Spec.CloudRef)
 		if err != nil {
 			return false, err
 		}
@@ -273,10 +230,10 @@ func (k *kind) counts(ctx context.Context, vm *pcapi.VM, on string, same []strin
 			return false, nil
 		}
 	}
-	allowed, err := tenancy.Allowed(ctx, k.Client, vm.Namespace, on)
+	allowed, err := tenancy.Allowed(ctx, o.client, vm.Namespace, on)
 	if !allowed || err != nil || vm.Spec.Import == nil || vm.Status.VMID != "" {
 		return allowed, err
 	}
-	c, err := tenancy.Open(ctx, k.Client, vm.Namespace, on)
+	c, err := tenancy.Open(ctx, o.client, vm.Namespace, on)
 	return err == nil && tenancy.MayImport(&c.Spec, vm.Namespace, vm.Spec.Import.VMID) == nil, err
 }

@@ -1,0 +1,56 @@
+package vm
+
+import (
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/probe"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+type (
+	plan      = reconciler.Plan[*pcapi.VM, *observation]
+	lifecycle = external.Lifecycle[*pcapi.VM, cloud.Server, *observation]
+)
+
+// kind is the VM kind for internal/external. It plans and carries the plans out; its parts observe.
+type kind struct {
+	external.Defaults[*pcapi.VM, cloud.Server, *observation]
+	*lifecycle
+
+	refusals refusals
+	probes   *probe.Prober
+	recorder events.EventRecorder
+
+	servers  *servers
+	observer *observer
+}
+
+var _ external.Kind[*pcapi.VM, cloud.Server, *observation] = (*kind)(nil)
+
+func newKind(c client.Client, opts controller.Options, recorder events.EventRecorder) *kind {
+	k := &kind{refusals: newRefusals(opts.Clock), probes: opts.Probes, recorder: recorder}
+	if k.probes == nil {
+		k.probes = probe.New(probe.Options{})
+	}
+	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
+		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History, Queues: opts.Queues, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
+		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, EventConditions: reconciler.EventConditions(pcapi.GuestReadyCondition), LostAdvice: "delete this object and create another",
+	})
+	k.servers = &servers{cluster: opts.Cluster, tracker: k.Tracker, clock: k.Clock}
+	k.observer = &observer{
+		client: k.Client, live: k.Live, tracker: k.Tracker, createOpen: k.CreateOpen, abandoned: k.Abandoned,
+		servers: k.servers, refusals: k.refusals, probes: k.probes,
+	}
+	return k
+}
+
+// forgetVM drops all that is remembered of a VM that is gone.
+func (k *kind) forgetVM(o client.Object) {
+	k.refusals.forget(o.GetUID())
+	k.ForgetDeleted(o)
+}
