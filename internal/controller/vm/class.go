@@ -69,12 +69,9 @@ func (o *observer) observeClass(ctx context.Context, vm *pcapi.VM, obs *observat
 	return nil
 }
 
-// stepTakeClass stores the size of the class. A create must not be sent before: one with the
-// same key must have the same size, also if the class was created anew meanwhile.
-func (k *kind) stepTakeClass() step {
-	return k.Step(stepTakeClass, reconciler.Mutates, func(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-		return reconciler.WriteStatus(ctx, k.Client, vm, func() { vm.Status.Class = obs.class })
-	})
+// takeClass stores the size of the class.
+func (k *kind) takeClass(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	return reconciler.WriteStatus(ctx, k.Client, vm, func() { vm.Status.Class = obs.class })
 }
 
 // watchClasses enqueues the VMs that have not taken their class yet when it is created, or

@@ -11,12 +11,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// stepConfirmImport reads a server that is taken over: since the last listing, it may have been deleted, and the cloud
-// may have given its id to another server, or another VM may have taken it over. The next listing decides then.
-func (k *kind) stepConfirmImport() step {
-	return k.Step(stepConfirmImport, reconciler.NeedsCloud, k.confirmImport)
-}
-
+// confirmImport reads a server that is to be imported. It fails if that is not as it was listed.
 func (k *kind) confirmImport(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	listed := *obs.Resource
 	server, err := k.Get(ctx, obs, listed.ID)

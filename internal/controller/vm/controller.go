@@ -9,6 +9,7 @@
 //	resource.go     the servers of the cloud, for internal/external
 //	servers.go      which servers are those of a VM
 //	names.go        servers with the name that a create asked for
+//	namecheck.go    whether a name may be used, and what a refusal of it means
 //	answer.go       whether the answer to a create is about what it made
 //	labels.go       owner labels, and those that the cloud does not keep
 //	observer.go     the objects beside a VM and its server
@@ -28,6 +29,7 @@
 //	readiness.go    whether the guest is ready
 //	socket.go       connections to the guest, for its readiness
 //	steps.go        the steps that only VMs have
+//	update.go       how a server is changed
 //	poweroff.go     how a server is stopped
 //	restart.go      restarts at a time
 //	snapshots.go    the VMSnapshots of a VM that is deleted

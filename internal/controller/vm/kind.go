@@ -17,7 +17,7 @@ type (
 	lifecycle = external.Lifecycle[*pcapi.VM, cloud.Server, *observation]
 )
 
-// kind is the VM kind for internal/external. It plans and carries the plans out; its parts observe.
+// kind is the VM kind for internal/external. It plans; its parts observe, and carry the plans out.
 type kind struct {
 	external.Defaults[*pcapi.VM, cloud.Server, *observation]
 	*lifecycle
@@ -28,6 +28,10 @@ type kind struct {
 
 	servers  *servers
 	observer *observer
+	names    *nameChecker
+	changer  *changer
+	reverter *reverter
+	steps    steps
 }
 
 var _ external.Kind[*pcapi.VM, cloud.Server, *observation] = (*kind)(nil)
@@ -46,6 +50,10 @@ func newKind(c client.Client, opts controller.Options, recorder events.EventReco
 		client: k.Client, live: k.Live, tracker: k.Tracker, createOpen: k.CreateOpen, abandoned: k.Abandoned,
 		servers: k.servers, refusals: k.refusals, probes: k.probes,
 	}
+	k.names = &nameChecker{lifecycle: k.lifecycle, observer: k.observer, refusals: k.refusals}
+	k.changer = &changer{lifecycle: k.lifecycle, servers: k.servers, refusals: k.refusals}
+	k.reverter = &reverter{lifecycle: k.lifecycle, servers: k.servers, changer: k.changer, recorder: k.recorder}
+	k.steps = newSteps(k)
 	return k
 }
 

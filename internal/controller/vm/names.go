@@ -3,14 +3,11 @@ package vm
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
-	"github.com/privatecloud/operator/internal/inventory"
 )
 
 // lookByName searches the inventory by the claimed name. A server whose name is only
@@ -84,55 +81,6 @@ func dropPredecessors(vm *pcapi.VM, obs *observation) {
 // they prove nothing: the claim does not hold the folder, which can be edited.
 func nameProves(caps cloud.Capabilities) bool {
 	return caps.Has(cloud.UniqueNames) && caps.Has(cloud.ExclusiveNames) && !caps.Has(cloud.FolderNames)
-}
-
-// unprovedName returns why nothing shows which server has the claimed name, which is taken.
-func unprovedName(vm *pcapi.VM, obs *observation, taken error) error {
-	listed := "no listed server has it"
-	if servers := named(obs, obs.Claimed, vm.Spec.Folder); len(servers) > 0 {
-		listed = fmt.Sprintf("VM %s has it", servers[0].ID)
-	}
-	return fmt.Errorf("%w, and %s; it was free when this VM claimed it, so a create whose answer was lost may have made a server, perhaps with another name or other labels: "+
-		"look for it in the cloud and delete or rename it", cloud.Public(taken), listed)
-}
-
-// madeWithoutLabels reports whether an earlier create of the VM may have made the listed server that has the name,
-// although that has no owner labels: the cloud may have dropped them. The server must be younger than the VM or, if
-// its age is not known, the answer to a create must have been lost.
-func (k *kind) madeWithoutLabels(vm *pcapi.VM, obs *observation) bool {
-	caps := obs.Capabilities()
-	sent := !obs.Fresh && claimStored(obs) && !k.Tracker.AllRefused(vm.UID) && !refusedEarlier(vm, obs)
-	lost := answerLost(vm)
-	return sent && caps.Has(cloud.Labels) && !caps.Has(cloud.Idempotency) && !takenByAnother(vm, obs) &&
-		slices.ContainsFunc(named(obs, obs.Claimed, vm.Spec.Folder), func(s cloud.Server) bool { return lost || !s.CreatedAt.IsZero() })
-}
-
-// takenByAnother reports whether a listed server with the claimed name is not the VM's: its labels
-// name another owner, or it is older than the VM.
-func takenByAnother(vm *pcapi.VM, obs *observation) bool {
-	return slices.ContainsFunc(named(obs, obs.Claimed, vm.Spec.Folder), func(s cloud.Server) bool {
-		uid := s.Labels[inventory.UIDLabel]
-		other := len(uid) >= len(vm.UID) && !strings.EqualFold(uid, string(vm.UID))
-		return other || !s.CreatedAt.IsZero() && s.CreatedAt.Before(vm.CreationTimestamp.Time)
-	})
-}
-
-// unclearName explains a create that was refused because of its name.
-func (k *kind) unclearName(vm *pcapi.VM, obs *observation, err error) error {
-	caps := obs.Capabilities()
-	labels := caps.Has(cloud.Labels)
-	// Only a claimed name says which VM owns the server: another manager, or one
-	// that has ended, may have created it since the last listing.
-	byName := !obs.Fresh && caps.Has(cloud.UniqueNames) && !labels && !caps.Has(cloud.Idempotency)
-	// The first create with the key may be in progress: some clouds refuse the name then.
-	inProgress := !obs.Fresh && caps.Has(cloud.Idempotency) && claimStored(obs)
-	switch {
-	case k.madeWithoutLabels(vm, obs):
-		return ambiguous(unprovedName(vm, obs, err))
-	case byName || (labels || inProgress) && unlisted(vm, obs):
-		return fmt.Errorf("%w; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", cloud.Public(err))
-	}
-	return nil
 }
 
 // unlisted reports whether no listing shows a server with the name of the VM, or a form

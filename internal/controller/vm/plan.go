@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller/vm/field"
@@ -20,40 +18,6 @@ import (
 // same, and the claim of the first one is not a user's.
 func (k *kind) Repeatable(vm *pcapi.VM, obs *observation) bool {
 	return obs.Capabilities().Has(cloud.Idempotency) && obs.Claimed == vm.Spec.VMName && claimStored(obs)
-}
-
-// claimStored reports whether the claim is where users cannot write it, or proves nothing.
-func claimStored(obs *observation) bool {
-	return obs.ClaimProved || obs.Capabilities().Has(cloud.Labels)
-}
-
-// unchecked reports whether the claim may be older than the check of the name: the VM may
-// have been created with it, where idempotency keys and labels make a claim worth nothing.
-func unchecked(vm *pcapi.VM, obs *observation) bool {
-	caps, sent := obs.Capabilities(), obs.Operation.ID != "" || obs.Fault != nil
-	sent = sent || vm.Annotations[pcapi.ClaimedUIDAnnotation] == string(vm.UID)
-	created := caps == nil || caps.Has(cloud.Idempotency) && caps.Has(cloud.Labels)
-	return created && !sent && !meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.NameCheckedCondition)
-}
-
-// nameRefused reports whether this process knows that the cloud refused every create of a claimed VM, the last one
-// because of its name. The name is then checked before another create, as before the first one.
-func (k *kind) nameRefused(vm *pcapi.VM) bool {
-	return k.Tracker.AllRefused(vm.UID) && meta.IsStatusConditionFalse(vm.Status.Conditions, pcapi.NameCheckedCondition)
-}
-
-// nameDoubted reports whether an earlier create of the VM may have made the server that has the name now. The name is
-// then checked before another create, on clouds with labels, whose servers show their owner. A create with an idempotency
-// key leads to what an earlier one made.
-func nameDoubted(vm *pcapi.VM, obs *observation) bool {
-	caps := obs.Capabilities()
-	return caps.Has(cloud.Labels) && caps.Has(cloud.UniqueNames) && !caps.Has(cloud.Idempotency) && answerLost(vm)
-}
-
-// answerLost reports whether the status says that a create of the VM may have taken effect.
-func answerLost(vm *pcapi.VM) bool {
-	created := meta.FindStatusCondition(vm.Status.Conditions, pcapi.CreatedCondition)
-	return created != nil && (created.Reason == pcapi.OutcomeUnknownReason || created.Reason == pcapi.AmbiguousReason)
 }
 
 // PlanCreate checks the name before the create, and before a claim of its own. A claim is
@@ -72,14 +36,14 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 		return k.Do(k.Steps.Unclaim).Then(taken(obs, obs.rival))
 	case obs.rival != nil:
 		return k.End(taken(obs, obs.rival))
-	case claimed && !unchecked(vm, obs) && obs.nameErr == nil && !k.nameRefused(vm) && !nameDoubted(vm, obs):
+	case claimed && !unchecked(vm, obs) && obs.nameErr == nil && !k.names.allRefused(vm) && !nameDoubted(vm, obs):
 		return k.creating(vm, obs)
 	case obs.nameErr != nil:
 		return k.End(refusedName(obs, cloud.Public(obs.nameErr)))
 	case claimed:
-		return k.creating(vm, obs, k.stepCheckName())
+		return k.creating(vm, obs, k.steps.checkName)
 	}
-	return k.creating(vm, obs, k.stepCheckName(), k.Steps.FirstClaim)
+	return k.creating(vm, obs, k.steps.checkName, k.Steps.FirstClaim)
 }
 
 // creating plans for a create after these steps. What the create needs of a Secret is
@@ -89,10 +53,10 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 	var steps []step
 	if obs.class != nil {
-		steps = append(steps, k.stepTakeClass())
+		steps = append(steps, k.steps.takeClass)
 	}
 	if secretOf(vm) != nil {
-		steps = append(steps, k.stepReadUserData())
+		steps = append(steps, k.steps.readUserData)
 	}
 	p := k.Do(append(append(steps, before...), k.Steps.Create)...)
 	switch {
@@ -149,11 +113,11 @@ func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 	case obs.Resource.Name != vm.Spec.VMName:
 		return rejected("VM %s is named %q in the cloud: set spec.vmname to that", id, obs.Resource.Name)
 	case observeOnly(vm):
-		return k.Do(k.stepConfirmImport(), k.Steps.Adopt).Then(k.Progress(*obs.Resource))
+		return k.Do(k.steps.confirmImport, k.Steps.Adopt).Then(k.Progress(*obs.Resource))
 	case !obs.Owned:
-		return k.Do(k.stepConfirmImport(), k.Steps.Claim, k.stepLabel(), k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
+		return k.Do(k.steps.confirmImport, k.Steps.Claim, k.steps.label, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
 	case !obs.Capabilities().Has(cloud.Labels):
-		return k.Do(k.stepConfirmImport(), k.Steps.Claim, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
+		return k.Do(k.steps.confirmImport, k.Steps.Claim, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
 	}
 	return k.Do(k.Steps.Claim, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
 }
@@ -168,12 +132,12 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 		return k.End(ambiguous(obs.rival))
 	}
 	var p plan
-	update, revert := field.Difference(vm, server), k.planRevert(vm, obs)
+	update, revert := field.Difference(vm, server), k.reverter.plan(vm, obs)
 	switch progress := cmp.Or(k.Progress(server), k.Kept(vm, obs)); {
 	case vm.RevertOpen():
 		p.Steps = append(p.Steps, revert.Steps...)
 	case lacksLabels(vm, obs, server):
-		p.Steps, p.Outcome = append(p.Steps, k.stepConfirmImport(), k.stepLabel()), k.Adopted(vm, server)
+		p.Steps, p.Outcome = append(p.Steps, k.steps.confirmImport, k.steps.label), k.Adopted(vm, server)
 	case vm.Spec.Import != nil && ofAnother(vm, obs, server):
 		p.Outcome = foreign(server)
 	case len(obs.Duplicates) > 0:
@@ -183,7 +147,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	case server.Name != wantedName(vm):
 		p.Outcome = misnamed(vm, obs, server)
 	case obs.class != nil:
-		p.Steps = append(p.Steps, k.stepTakeClass())
+		p.Steps = append(p.Steps, k.steps.takeClass)
 		p.Outcome = reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is getting the size of VMClass %q", server.ID, obs.class.Name)
 	case !obs.Owned && (len(update) > 0 || len(revert.Steps) > 0 || restartOf(vm, obs.Now) == restartDue):
 		p.Outcome = foreign(server)
@@ -206,7 +170,7 @@ func (k *kind) planObserved(vm *pcapi.VM, obs *observation) plan {
 	case obs.Claimed == "" && obs.labelled(): // its labels are removed with it
 		return k.Do(k.Steps.Claim).Then(progress)
 	case vm.RevertOpen():
-		return k.planRevert(vm, obs)
+		return k.reverter.plan(vm, obs)
 	}
 	return k.End(progress)
 }
@@ -238,13 +202,13 @@ func (k *kind) planChanges(vm *pcapi.VM, obs *observation, update cloud.Update) 
 	case len(update) == 0:
 		p.Outcome = rest
 	case update.Has(cloud.LabelPart): // sent alone, whatever else is refused
-		p.Steps, p.Outcome = append(p.Steps, k.stepUpdate()), rest
+		p.Steps, p.Outcome = append(p.Steps, k.steps.update), rest
 	case refused != nil:
 		p.Outcome = refused
 	case keeps != nil:
 		p.Outcome = keeps
 	default:
-		p.Steps, p.Outcome = append(p.Steps, k.stepUpdate()), rest
+		p.Steps, p.Outcome = append(p.Steps, k.steps.update), rest
 	}
 	return p
 }
@@ -267,7 +231,7 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 	case obs.Gone, obs.Resource == nil, !keep && unrecorded && len(obs.Duplicates) > 0:
 		return plan{}, false
 	case keep && obs.labelled():
-		return k.Do(k.stepUnlabel(), k.Steps.Release), true
+		return k.Do(k.steps.unlabel, k.Steps.Release), true
 	case keep, obs.rival != nil, unrecorded && !accepted(vm, obs):
 		return k.Do(k.Steps.Release), true
 	}
@@ -324,7 +288,7 @@ func notProved(vm *pcapi.VM, obs *observation) error {
 func (k *kind) planRelease(obs *observation) plan {
 	switch {
 	case obs.Proved():
-		return k.Do(k.Steps.Adopt, k.stepUnlabel(), k.Steps.Release)
+		return k.Do(k.Steps.Adopt, k.steps.unlabel, k.Steps.Release)
 	case !obs.ShowsAbsence():
 		return k.Do(k.Steps.Look)
 	case obs.SettleTimeLeft > 0:

@@ -12,12 +12,12 @@ import (
 
 // recordStop records that the operator stops a server that it starts again, where nothing else
 // says so.
-func (k *kind) recordStop(ctx context.Context, vm *pcapi.VM) error {
+func (c *changer) recordStop(ctx context.Context, vm *pcapi.VM) error {
 	if vm.Spec.PowerState != pcapi.PowerUnmanaged || vm.Status.StoppedTime != nil {
 		return nil
 	}
-	now := reconciler.StatusTime(k.Clock())
-	return reconciler.WriteStatus(ctx, k.Client, vm, func() { vm.Status.StoppedTime = &now })
+	now := reconciler.StatusTime(c.Clock())
+	return reconciler.WriteStatus(ctx, c.Client, vm, func() { vm.Status.StoppedTime = &now })
 }
 
 // reportStop removes the record of a stop once the server runs and is not to be stopped.

@@ -47,25 +47,25 @@ func stopWanted(vm *pcapi.VM, server cloud.Server, now time.Time) bool {
 
 // stop stops the server before a change of its size, or for a restart. It returns nil once
 // the cloud has accepted that.
-func (k *kind) stop(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	if err := k.recordStop(ctx, vm); err != nil {
+func (c *changer) stop(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	if err := c.recordStop(ctx, vm); err != nil {
 		return err
 	}
-	if asked, outcome := k.shutDown(ctx, vm, obs); asked {
+	if asked, outcome := c.shutDown(ctx, vm, obs); asked {
 		return outcome
 	}
 	id := obs.Resource.ID
 	result, err := obs.View.Client.UpdateServer(ctx, id, cloud.Update{cloud.SetPower{State: cloud.PowerOff}})
 	if err != nil {
-		return k.ChangeFailed(vm, &obs.Observation, id, err)
+		return c.ChangeFailed(vm, &obs.Observation, id, err)
 	}
-	repeated := k.Repeated(vm, &obs.Observation, "stop")
+	repeated := c.Repeated(vm, &obs.Observation, "stop")
 	if result.Operation != "" {
-		return k.updating(vm, obs, result.Operation, repeated)
+		return c.updating(vm, obs, result.Operation, repeated)
 	}
-	k.servers.remember(vm, obs, result.Server, false)
+	c.servers.remember(vm, obs, result.Server, false)
 	if repeated && result.Server.State != cloud.StateStopped {
-		return k.NotApplied(vm, &obs.Observation, id)
+		return c.NotApplied(vm, &obs.Observation, id)
 	}
 	return nil
 }
@@ -78,23 +78,23 @@ func asksGuest(vm *pcapi.VM, caps cloud.Capabilities) bool {
 
 // shutDown has the guest shut down and returns the outcome, nil once the server is off.
 // asked is false if the server is to be powered off instead.
-func (k *kind) shutDown(ctx context.Context, vm *pcapi.VM, obs *observation) (asked bool, outcome error) {
+func (c *changer) shutDown(ctx context.Context, vm *pcapi.VM, obs *observation) (asked bool, outcome error) {
 	since, id := shutdownRequested(vm, obs.Now), obs.Resource.ID
 	try := powerOffMode(vm) == pcapi.PowerOffModeTrySoft
 	switch {
 	case !asksGuest(vm, obs.Capabilities()):
 		return false, nil
 	case since == nil:
-		return k.requestShutdown(ctx, vm, obs)
+		return c.requestShutdown(ctx, vm, obs)
 	case try && !obs.Now.Before(powerOffAt(vm)):
 		log.FromContext(ctx).Info("powering the VM off, because its guest did not shut down", "server", id, "requestedTime", since)
 		return false, nil
-	case k.Tracker.AcceptedShutdown(vm.UID).Equal(since.Time):
+	case c.Tracker.AcceptedShutdown(vm.UID).Equal(since.Time):
 		return true, shuttingDown(vm, obs)
 	}
-	err := k.askGuest(ctx, vm, obs)
+	err := c.askGuest(ctx, vm, obs)
 	if cloud.Is(err, cloud.GuestUnavailable) { // it was asked before, and may be shutting down
-		k.Tracker.AcceptShutdown(vm.UID, since.Time)
+		c.Tracker.AcceptShutdown(vm.UID, since.Time)
 		return true, shuttingDown(vm, obs)
 	}
 	return true, err
@@ -102,13 +102,13 @@ func (k *kind) shutDown(ctx context.Context, vm *pcapi.VM, obs *observation) (as
 
 // requestShutdown asks the guest for the first time. The time is stored before: a guest that
 // is shutting down must not be powered off because it cannot be asked again.
-func (k *kind) requestShutdown(ctx context.Context, vm *pcapi.VM, obs *observation) (asked bool, outcome error) {
-	now := reconciler.StatusTime(k.Clock())
-	err := reconciler.WriteStatus(ctx, k.Client, vm, func() { vm.Status.ShutdownRequestedTime = &now })
+func (c *changer) requestShutdown(ctx context.Context, vm *pcapi.VM, obs *observation) (asked bool, outcome error) {
+	now := reconciler.StatusTime(c.Clock())
+	err := reconciler.WriteStatus(ctx, c.Client, vm, func() { vm.Status.ShutdownRequestedTime = &now })
 	if err != nil {
 		return true, err
 	}
-	err = k.askGuest(ctx, vm, obs)
+	err = c.askGuest(ctx, vm, obs)
 	if !cloud.Is(err, cloud.GuestUnavailable) {
 		return true, err
 	}
@@ -123,21 +123,21 @@ func (k *kind) requestShutdown(ctx context.Context, vm *pcapi.VM, obs *observati
 
 // askGuest asks the guest to shut down, as status.shutdownRequestedTime says. It returns the
 // outcome, or the error of the cloud if the guest cannot be asked.
-func (k *kind) askGuest(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+func (c *changer) askGuest(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	id := obs.Resource.ID
 	result, err := obs.View.Client.UpdateServer(ctx, id, cloud.Update{cloud.SetPower{State: cloud.PowerOff, Soft: true}})
 	switch {
 	case cloud.Is(err, cloud.GuestUnavailable):
 		return err
 	case err != nil:
-		return k.ChangeFailed(vm, &obs.Observation, id, err)
+		return c.ChangeFailed(vm, &obs.Observation, id, err)
 	}
-	k.Tracker.AcceptShutdown(vm.UID, vm.Status.ShutdownRequestedTime.Time)
+	c.Tracker.AcceptShutdown(vm.UID, vm.Status.ShutdownRequestedTime.Time)
 	log.FromContext(ctx).Info("asked the guest to shut down", "server", id)
 	if result.Operation != "" {
-		return k.Begin(vm, obs, external.OperationUpdate, result.Operation)
+		return c.Begin(vm, obs, external.OperationUpdate, result.Operation)
 	}
-	k.servers.remember(vm, obs, result.Server, false)
+	c.servers.remember(vm, obs, result.Server, false)
 	if result.Server.State == cloud.StateStopped {
 		return nil
 	}

@@ -95,6 +95,46 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 	return external.Result[cloud.Server]{Resource: server, Operation: result.Operation}, nil
 }
 
+// Refused remembers a refused name.
+func (k *kind) Refused(ctx context.Context, vm *pcapi.VM, obs *observation, err error) error {
+	return k.names.refused(ctx, vm, obs, err)
+}
+
+// KeepsClaim: with labels, the claim of a create that had no effect does no harm.
+func (k *kind) KeepsClaim(obs *observation, _ error) bool {
+	return obs.Capabilities().Has(cloud.Labels)
+}
+
+// Unclear explains refusals that an earlier create of this VM may have caused.
+func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
+	caps := obs.Capabilities()
+	labels := caps.Has(cloud.Labels)
+	// Only the key says which VM owns the server, and one that it may own exists.
+	byKey := caps.Has(cloud.Idempotency) && !labels && len(obs.Candidates) > 0
+	switch {
+	case cloud.Is(err, cloud.Taken):
+		return k.names.unclear(vm, obs, err)
+	case cloud.Is(err, cloud.KeyReused) && !labels && !nameProves(caps):
+		return ambiguous(fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and only the key leads to its server: "+
+			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to the VM that was created", cloud.Public(err)))
+	case cloud.Is(err, cloud.KeyReused), cloud.Is(err, cloud.Busy) && byKey:
+		return err
+	case cloud.Is(err, cloud.Rejected, cloud.Conflict) && byKey:
+		return ambiguous(fmt.Errorf("%w; a server of this name exists, and an earlier create with this VM's key may have created it: "+
+			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to that VM", cloud.Public(err)))
+	}
+	return nil
+}
+
+// ConfirmNothing asks the cloud for the claimed name, where names are unique, unless every create
+// was clearly refused: the cloud may have given the server another name, or other labels.
+func (k *kind) ConfirmNothing(vm *pcapi.VM, obs *observation) []step {
+	if !k.names.mustConfirm(vm, obs) {
+		return nil
+	}
+	return []step{k.steps.confirmName}
+}
+
 // Made refuses a server that carries the labels of another owner, or none. Once the VM is deleted, those of
 // another owner prove that its own server is gone.
 func (k *kind) Made(vm *pcapi.VM, obs *observation, server cloud.Server) (own bool, err error) {

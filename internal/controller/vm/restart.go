@@ -67,7 +67,7 @@ func (k *kind) planRestart(vm *pcapi.VM, obs *observation) (p plan, whole bool) 
 	case field.LacksSoft(vm, obs.Capabilities()):
 		return k.End(field.Lacks("powerOffMode")), true
 	}
-	stop := k.Step(stepRestart, reconciler.NeedsCloud|reconciler.Mutates, k.stop)
+	stop := k.Step(stepRestart, reconciler.NeedsCloud|reconciler.Mutates, k.changer.stop)
 	return k.Do(stop).Then(reconciler.Wait(time.Second, pcapi.ProgressingReason,
 		"VM %s is stopped for the restart of %s", server.ID, vm.Spec.NextRestartTime.UTC().Format(time.RFC3339))), true
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -88,93 +89,102 @@ func unrevertable(vm *pcapi.VM, snap *pcapi.VMSnapshot, missing bool) error {
 	return nil
 }
 
-// planRevert plans for a revert. The plan has steps if nothing else may be sent to the server;
+// reverter reverts the servers of VMs to VMSnapshots.
+type reverter struct {
+	*lifecycle
+
+	servers  *servers
+	changer  *changer
+	recorder events.EventRecorder
+}
+
+// plan plans for a revert. The plan has steps if nothing else may be sent to the server;
 // else its outcome holds once the server is as the spec says.
-func (k *kind) planRevert(vm *pcapi.VM, obs *observation) plan {
+func (rev *reverter) plan(vm *pcapi.VM, obs *observation) plan {
 	r, caps := vm.Status.Revert, obs.Capabilities()
 	const sends = reconciler.NeedsCloud | reconciler.NeedsBrakeOff | reconciler.Mutates
 	switch {
 	case vm.RevertOpen() && r.Operation != "":
-		return k.Do(k.Step(stepAwaitRevert, reconciler.NeedsCloud, k.awaitRevert))
+		return rev.Do(rev.Step(stepAwaitRevert, reconciler.NeedsCloud, rev.awaitRevert))
 	case vm.RevertOpen():
-		return k.Do(k.Step(stepRevert, sends, k.revertAgain))
+		return rev.Do(rev.Step(stepRevert, sends, rev.revertAgain))
 	case r != nil && r.Phase == pcapi.VMRevertFailed && r.SnapshotName == vm.Spec.CurrentSnapshotName:
-		return k.End(reconciler.Stalled(pcapi.RevertFailedReason, 0, fmt.Errorf(
+		return rev.End(reconciler.Stalled(pcapi.RevertFailedReason, 0, fmt.Errorf(
 			"the revert to VMSnapshot %q failed: %s; to try again, clear spec.currentSnapshotName and set it again", r.SnapshotName, r.Message)))
 	case !revertWanted(vm):
 		return plan{}
 	case obs.unreverted != nil:
-		return k.End(obs.unreverted)
+		return rev.End(obs.unreverted)
 	case obs.snapshot == nil, !obs.Available():
 		return plan{}
 	case !caps.Has(cloud.Revert):
-		return k.End(field.Lacks("currentSnapshotName"))
+		return rev.End(field.Lacks("currentSnapshotName"))
 	case obs.Resource.State == cloud.StateSuspended && caps.Has(cloud.Power):
-		return k.Do(k.Step(stepResume, sends, k.resume))
+		return rev.Do(rev.Step(stepResume, sends, rev.resume))
 	}
-	return k.Do(k.Step(stepRevert, sends, k.revert))
+	return rev.Do(rev.Step(stepRevert, sends, rev.revert))
 }
 
 // resume resumes a server that is to be reverted: not each cloud reverts one that is suspended.
-func (k *kind) resume(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+func (rev *reverter) resume(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	id := obs.Resource.ID
-	if err := k.patch(ctx, vm, obs, cloud.Update{cloud.SetPower{State: cloud.PowerOn}}); err != nil {
+	if err := rev.changer.patch(ctx, vm, obs, cloud.Update{cloud.SetPower{State: cloud.PowerOn}}); err != nil {
 		return err
 	}
 	if obs.Resource.State == cloud.StateSuspended {
-		return k.NotApplied(vm, &obs.Observation, id)
+		return rev.NotApplied(vm, &obs.Observation, id)
 	}
 	return reconciler.Wait(revertLook, pcapi.ProgressingReason, "VM %s is resumed before it is reverted", id)
 }
 
 // revert records the revert and requests it. In between, it may have been sent: only this
 // step sends it without asking the cloud for that.
-func (k *kind) revert(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+func (rev *reverter) revert(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	snap := obs.snapshot
-	err := reconciler.WriteStatus(ctx, k.Client, vm, func() {
+	err := reconciler.WriteStatus(ctx, rev.Client, vm, func() {
 		vm.Status.Revert = &pcapi.VMRevertStatus{
 			Phase: pcapi.VMRevertRequested, SnapshotName: snap.Name, SnapshotUID: snap.UID, SnapshotID: snap.Status.SnapshotID,
-			RequestedTime: metav1.NewMicroTime(k.Clock().Truncate(time.Microsecond)),
+			RequestedTime: metav1.NewMicroTime(rev.Clock().Truncate(time.Microsecond)),
 		}
 	})
 	if err != nil {
 		return err
 	}
-	err = k.requestRevert(ctx, vm, obs, false)
+	err = rev.requestRevert(ctx, vm, obs, false)
 	switch {
 	case cloud.KindOf(err) == "":
 		return err
 	case cloud.Is(err, cloud.NotFoundUnproven):
-		return k.revertUncertain(vm, err) // a gateway may have passed it on
+		return rev.uncertain(vm, err) // a gateway may have passed it on
 	case cloud.Uncertain(err):
-		return k.revertUncertain(vm, err)
+		return rev.uncertain(vm, err)
 	}
 	vm.Status.Revert = nil // it had no effect
 	if cloud.Is(err, cloud.NotFound) {
 		return reconciler.Stalled(pcapi.SnapshotUnavailableReason, external.RecheckRefused, fmt.Errorf(
 			"%w; the VM is not reverted: name another VMSnapshot in spec.currentSnapshotName, or clear it", cloud.Public(err)))
 	}
-	return k.Failed(vm, &obs.Observation, err)
+	return rev.Failed(vm, &obs.Observation, err)
 }
 
 // revertAgain requests a revert whose answer was lost, on a cloud that honours its key.
-func (k *kind) revertAgain(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	if obs.Now.Sub(vm.Status.Revert.RequestedTime.Time) >= revertKeys || !k.servers.owns(vm, obs, *obs.Resource) {
+func (rev *reverter) revertAgain(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	if obs.Now.Sub(vm.Status.Revert.RequestedTime.Time) >= revertKeys || !rev.servers.owns(vm, obs, *obs.Resource) {
 		return revertUnknown(vm, obs)
 	}
-	err := k.requestRevert(ctx, vm, obs, true)
+	err := rev.requestRevert(ctx, vm, obs, true)
 	switch {
 	case cloud.KindOf(err) == "":
 		return err
 	case !cloud.Uncertain(err) && cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Unsupported, cloud.KeyReused):
 		return revertUnknown(vm, obs)
 	}
-	return k.revertUncertain(vm, err)
+	return rev.uncertain(vm, err)
 }
 
-// revertUncertain waits before the next reconcile decides about a revert without an answer.
-func (k *kind) revertUncertain(vm *pcapi.VM, err error) error {
-	return reconciler.Wait(k.Backoff.When(vm.UID), pcapi.OutcomeUnknownReason, "%v; the VM may be reverted all the same", cloud.Public(err))
+// uncertain waits before the next reconcile decides about a revert without an answer.
+func (rev *reverter) uncertain(vm *pcapi.VM, err error) error {
+	return reconciler.Wait(rev.Backoff.When(vm.UID), pcapi.OutcomeUnknownReason, "%v; the VM may be reverted all the same", cloud.Public(err))
 }
 
 // revertUnknown ends a revert that cannot be sent again: a second one would destroy what was
@@ -186,7 +196,7 @@ func revertUnknown(vm *pcapi.VM, obs *observation) error {
 }
 
 // requestRevert sends the revert on record. It returns the error of the cloud, or the outcome.
-func (k *kind) requestRevert(ctx context.Context, vm *pcapi.VM, obs *observation, again bool) error {
+func (rev *reverter) requestRevert(ctx context.Context, vm *pcapi.VM, obs *observation, again bool) error {
 	r, id := vm.Status.Revert, obs.Resource.ID
 	c, ok := obs.View.Client.(cloud.Reverter)
 	if !ok {
@@ -206,11 +216,11 @@ func (k *kind) requestRevert(ctx context.Context, vm *pcapi.VM, obs *observation
 		r.Operation = result.Operation // written when this reconcile ends, which is now
 		return reconciler.Wait(revertLook, pcapi.ProgressingReason, "VM %s is being reverted to VMSnapshot %q", id, r.SnapshotName)
 	}
-	return k.reverted(ctx, vm, obs, result.Server)
+	return rev.reverted(ctx, vm, obs, result.Server)
 }
 
 // awaitRevert asks the cloud for the operation of the revert.
-func (k *kind) awaitRevert(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+func (rev *reverter) awaitRevert(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	r, id := vm.Status.Revert, obs.Resource.ID
 	state, err := obs.View.Client.GetOperation(ctx, r.Operation)
 	switch {
@@ -218,20 +228,20 @@ func (k *kind) awaitRevert(ctx context.Context, vm *pcapi.VM, obs *observation) 
 		r.Operation = "" // whether it took effect is unknown
 		return reconciler.Wait(revertLook, pcapi.OutcomeUnknownReason, "the cloud does not know the operation that reverts VM %s any more", id)
 	case err != nil:
-		return k.Failed(vm, &obs.Observation, err)
+		return rev.Failed(vm, &obs.Observation, err)
 	case !state.Done:
 		wait := min(max(obs.Now.Sub(r.RequestedTime.Time)/5, revertLook), revertLooks)
 		return reconciler.Wait(wait, pcapi.ProgressingReason, "VM %s is being reverted to VMSnapshot %q", id, r.SnapshotName)
 	case state.Err != nil:
 		return revertFailed(ctx, vm, obs, state.Err)
 	case state.Server != nil && state.Server.ID == id:
-		return k.reverted(ctx, vm, obs, *state.Server)
+		return rev.reverted(ctx, vm, obs, *state.Server)
 	}
 	server, err := obs.View.Client.GetServer(ctx, id)
 	if err != nil {
-		return k.ChangeFailed(vm, &obs.Observation, id, err)
+		return rev.ChangeFailed(vm, &obs.Observation, id, err)
 	}
-	return k.reverted(ctx, vm, obs, server)
+	return rev.reverted(ctx, vm, obs, server)
 }
 
 func revertFailed(ctx context.Context, vm *pcapi.VM, obs *observation, cause *cloud.Error) error {
@@ -242,13 +252,13 @@ func revertFailed(ctx context.Context, vm *pcapi.VM, obs *observation, cause *cl
 }
 
 // reverted records the end of a revert. The next reconcile brings the server in line with the spec.
-func (k *kind) reverted(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) error {
+func (rev *reverter) reverted(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) error {
 	r := vm.Status.Revert
 	endRevert(r, pcapi.VMRevertSucceeded, "", obs.Now)
-	k.Backoff.Forget(vm.UID)
-	k.servers.remember(vm, obs, server, false)
+	rev.Backoff.Forget(vm.UID)
+	rev.servers.remember(vm, obs, server, false)
 	log.FromContext(ctx).Info("reverted the VM", "server", server.ID, "snapshot", r.SnapshotName)
-	k.recorder.Eventf(vm, nil, corev1.EventTypeNormal, pcapi.RevertedReason, stepRevert, "VM %s was reverted to VMSnapshot %q", server.ID, r.SnapshotName)
+	rev.recorder.Eventf(vm, nil, corev1.EventTypeNormal, pcapi.RevertedReason, stepRevert, "VM %s was reverted to VMSnapshot %q", server.ID, r.SnapshotName)
 	return reconciler.Wait(revertLook, pcapi.ProgressingReason, "VM %s was reverted and is being brought in line with the spec", server.ID)
 }
 

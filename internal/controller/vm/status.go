@@ -121,7 +121,7 @@ func abs(n int32) int32 { return max(n, -n) }
 // reportName reports what is known of the name. A refusal stays until the name is checked again.
 func (k *kind) reportName(vm *pcapi.VM, obs *observation) {
 	c := metav1.Condition{Type: pcapi.NameCheckedCondition}
-	refused := k.nameRefused(vm) && obs.Claimed == vm.Spec.VMName && !obs.checked
+	refused := k.names.allRefused(vm) && obs.Claimed == vm.Spec.VMName && !obs.checked
 	switch {
 	case vm.Status.VMID != "", obs.nameErr == nil && !refused && (obs.checked || obs.Claimed == vm.Spec.VMName && !unchecked(vm, obs)):
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, pcapi.AvailableReason, fmt.Sprintf("the cloud lets %q be used", vm.Spec.VMName)

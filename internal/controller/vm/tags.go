@@ -20,14 +20,14 @@ func tagDrift(vm *pcapi.VM, obs *observation) error {
 
 // withoutTags returns the outcome after which the other changes are made without the tags, whose change had the given
 // outcome. The tags are sent again later.
-func (k *kind) withoutTags(vm *pcapi.VM, obs *observation, outcome error) error {
+func (c *changer) withoutTags(vm *pcapi.VM, obs *observation, outcome error) error {
 	wait, waits := errors.AsType[*reconciler.WaitError](outcome)
 	stall, stalls := errors.AsType[*reconciler.StalledError](outcome)
 	switch {
 	case waits:
-		k.refusals.recordTags(vm, outcome, wait.After-1) // it is over when the VM comes back
+		c.refusals.recordTags(vm, outcome, wait.After-1) // it is over when the VM comes back
 	case stalls:
-		k.refusals.recordTags(vm, outcome, stall.Recheck-1)
+		c.refusals.recordTags(vm, outcome, stall.Recheck-1)
 	default:
 		return outcome
 	}

@@ -26,12 +26,6 @@ func secretOf(vm *pcapi.VM) *pcapi.SecretKeyReference {
 	return vm.Spec.Bootstrap.CloudInit.UserDataSecretRef
 }
 
-// stepReadUserData reads the Secret with the user data. It needs what the create needs:
-// the Secret is not read before it is sent.
-func (k *kind) stepReadUserData() step {
-	return k.Step(stepReadUserData, reconciler.NeedsCloud|reconciler.NeedsBrakeOff, k.readUserData)
-}
-
 // readUserData reads the Secret from the API server: a cache would hold the Secrets of
 // all tenants. It reads nothing of a Secret without the label: whoever may create VMs
 // may not be allowed to read each Secret of the namespace, which can be the operator's.
