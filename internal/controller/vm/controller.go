@@ -2,45 +2,45 @@
 // belongs to one field of a VM is in the package field.
 //
 //	controller.go   setup
-//	watch.go        which events enqueue a VM, and with which priority
-//	index.go        the cache indexes of VMs
-//	lean.go         VMs as the cache holds them
+//	freed.go        VMs that wait for what a VM has that is being deleted
+//	forecaster.go   forecasts from what the API server has
 //	kind.go         the VM kind for internal/external, and its parts
+//	forecast.go     what is going to be done, for users (pure)
+//	status.go       the status (pure)
+//	readiness.go    whether the guest is ready
+//	plan.go         what is to be done (pure)
+//	steps.go        the steps that only VMs have
+//	confirm.go      the read of a server before it is imported
 //	resource.go     the servers of the cloud, for internal/external
-//	servers.go      which servers are those of a VM
-//	names.go        servers with the name that a create asked for
+//	revert.go       reverts to a VMSnapshot
+//	restart.go      restarts at a time
+//	update.go       how a server is changed
+//	tags.go         tags that the cloud refused
+//	poweroff.go     how a server is stopped
+//	drift.go        which changes are sent first, and which are possible (pure)
+//	power.go        the steps between power states (pure)
 //	namecheck.go    whether a name may be used, and what a refusal of it means
-//	answer.go       whether the answer to a create is about what it made
-//	labels.go       owner labels, and those that the cloud does not keep
 //	observer.go     the objects beside a VM and its server
 //	rivals.go       other VMs that have the name or the server
-//	freed.go        VMs that wait for what a VM has that is being deleted
 //	imports.go      which servers a VM may import
 //	class.go        the VMClass that a VM takes its size or flavor from
 //	group.go        VmGroups that protect their members
 //	network.go      the Networks that a VM waits for
 //	addresses.go    static addresses that a VM asks for
-//	plan.go         what is to be done (pure)
-//	drift.go        which changes are sent first, and which are possible (pure)
-//	power.go        the steps between power states (pure)
-//	disks.go        disks that others attached
-//	tags.go         tags that the cloud refused
-//	placement.go    anti-affinity of VMs
-//	readiness.go    whether the guest is ready
-//	socket.go       connections to the guest, for its readiness
-//	steps.go        the steps that only VMs have
-//	update.go       how a server is changed
-//	poweroff.go     how a server is stopped
-//	restart.go      restarts at a time
-//	snapshots.go    the VMSnapshots of a VM that is deleted
-//	revert.go       reverts to a VMSnapshot
 //	userdata.go     the user data of a new VM
-//	confirm.go      the read of a server before it is imported
-//	refusals.go     names and tags that the cloud refused lately
-//	status.go       the status (pure)
-//	forecast.go     what is going to be done, for users (pure)
-//	forecaster.go   forecasts from what the API server has
+//	placement.go    anti-affinity of VMs
+//	answer.go       whether the answer to a create is about what it made
+//	servers.go      which servers are those of a VM
+//	labels.go       owner labels, and those that the cloud does not keep
+//	names.go        servers with the name that a create asked for
 //	outcomes.go     outcomes that several files return
+//	snapshots.go    the VMSnapshots of a VM that is deleted
+//	disks.go        disks that others attached
+//	socket.go       connections to the guest, for its readiness
+//	refusals.go     names and tags that the cloud refused lately
+//	watch.go        which events enqueue a VM, and with which priority
+//	index.go        the cache indexes of VMs
+//	lean.go         VMs as the cache holds them
 //	observation.go  what one reconcile knows
 //	object.go       what a VM object is and asks for (pure)
 package vm
