@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -64,6 +65,31 @@ func (l *Lifecycle[T, R, S]) claimOf(o client.Object) map[string]string {
 	}
 	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
 	return annotations
+}
+
+// ClaimAnnotations returns the annotations of the claim of a name on a Cloud.
+func ClaimAnnotations(name, cloudName string) map[string]string {
+	return map[string]string{pcapi.ClaimedNameAnnotation: name, pcapi.ClaimedCloudAnnotation: cloudName}
+}
+
+// ClaimedName returns the name that an object's claim is about, empty without a claim.
+func (l *Lifecycle[T, R, S]) ClaimedName(obj T) string {
+	return claimedName(obj, l.kind.Record(obj), l.Options.Finalizer, l.Tracker.ClaimOf(obj.GetUID()))
+}
+
+// claimedName returns the name that an object's claim is about, empty without a claim. known is the
+// claim that this process knows of.
+func claimedName(obj reconciler.Object, record Record, finalizer string, known pending.Claim) string {
+	switch {
+	case !controllerutil.ContainsFinalizer(obj, finalizer):
+		return ""
+	case !reconciler.ClaimOfAnother(obj):
+		return cmp.Or(record.Claimed, obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], record.Name)
+	case createOpen(obj, record): // somebody wrote the claim of another object over its own
+		return cmp.Or(record.Claimed, known.Name, record.Name)
+	default:
+		return cmp.Or(record.Claimed, known.Name)
+	}
 }
 
 // CreateOpen reports whether the status of an object that has no resource on record says that a create is under way

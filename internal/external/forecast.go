@@ -114,7 +114,7 @@ func foresee[T reconciler.Object, R any, S Observed[R]](l *Lifecycle[T, R, S], k
 func (l *Lifecycle[T, R, S]) ObserveCloud(ctx context.Context, obj T, obs S, assumed cloud.Capabilities) (unreadable, err error) {
 	o, record := obs.External(), l.kind.Record(obj)
 	o.Now, o.How = l.Clock(), pcapi.CreatedReason
-	wanted, err := l.wanted(ctx, obj, record)
+	wanted, err := l.wanted(ctx, obj, record.Ref)
 	recorded := RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer)
 	switch {
 	case apierrors.IsForbidden(err) && recorded == "":

@@ -83,6 +83,28 @@ type Options struct {
 	Alone func() bool
 }
 
+// wanted returns the name of the Cloud that an object is to use, whose spec names ref.
+func (opts *Options) wanted(ctx context.Context, obj client.Object, ref *pcapi.CloudReference) (string, error) {
+	if opts.CloudFor != nil {
+		return opts.CloudFor(ctx, obj)
+	}
+	return tenancy.CloudFor(ctx, opts.Client, obj.GetNamespace(), ref)
+}
+
+// ref returns how the inventory refers to an object.
+func (opts *Options) ref(obj client.Object) inventory.Ref {
+	return inventory.Ref{Kind: opts.Ref, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// alone reports whether no other manager can have acted on a claim of this one.
+func (opts *Options) alone() bool { return opts.Alone != nil && opts.Alone() }
+
+// claimInStatus reports whether the claim is stored in the status, too, on a cloud with these capabilities:
+// only names prove there which object owns a resource, and users can write metadata.
+func (opts *Options) claimInStatus(capabilities cloud.Capabilities) bool {
+	return !opts.Identified && !capabilities.Has(cloud.Labels)
+}
+
 // Lifecycle reconciles the objects of one kind with their external resources. It
 // implements reconciler.Kind.
 type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
@@ -167,15 +189,7 @@ func (l *Lifecycle[T, R, S]) CloudOf(ctx context.Context, obj T) (string, error)
 	if recorded := RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer); recorded != "" {
 		return recorded, nil
 	}
-	return l.wanted(ctx, obj, record)
-}
-
-// wanted returns the name of the Cloud that an object is to use.
-func (l *Lifecycle[T, R, S]) wanted(ctx context.Context, obj T, record Record) (string, error) {
-	if l.CloudFor != nil {
-		return l.CloudFor(ctx, obj)
-	}
-	return tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), record.Ref)
+	return l.wanted(ctx, obj, record.Ref)
 }
 
 // ForgetObject drops all that is remembered of an object that is gone.
@@ -190,30 +204,7 @@ func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
 // manager's. One without a claim is deleted without a reconcile.
 func (l *Lifecycle[T, R, S]) ForgetDeleted(o client.Object) {
 	l.ForgetObject(o.GetUID())
-	l.Directory.Forget(inventory.Ref{Kind: l.Ref, Namespace: o.GetNamespace(), Name: o.GetName()})
-}
-
-// ClaimAnnotations returns the annotations of the claim of a name on a Cloud.
-func ClaimAnnotations(name, cloudName string) map[string]string {
-	return map[string]string{pcapi.ClaimedNameAnnotation: name, pcapi.ClaimedCloudAnnotation: cloudName}
-}
-
-// ClaimedName returns the name that an object's claim is about, empty without a claim.
-func (l *Lifecycle[T, R, S]) ClaimedName(obj T) string { return l.claimed(obj, l.kind.Record(obj)) }
-
-// claimed returns the name that an object's claim is about, empty without a claim.
-func (l *Lifecycle[T, R, S]) claimed(obj T, record Record) string {
-	if !controllerutil.ContainsFinalizer(obj, l.Options.Finalizer) {
-		return ""
-	}
-	switch known := l.Tracker.ClaimOf(obj.GetUID()).Name; {
-	case !reconciler.ClaimOfAnother(obj):
-		return cmp.Or(record.Claimed, obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], record.Name)
-	case createOpen(obj, record): // somebody wrote the claim of another object over its own
-		return cmp.Or(record.Claimed, known, record.Name)
-	default:
-		return cmp.Or(record.Claimed, known)
-	}
+	l.Directory.Forget(l.ref(o))
 }
 
 // RecordedCloud returns the name of the Cloud that an object uses already: that of
@@ -229,26 +220,6 @@ func RecordedCloud(obj client.Object, id, cloudName, finalizer string) string {
 		return obj.GetAnnotations()[pcapi.ClaimedCloudAnnotation]
 	}
 	return ""
-}
-
-// ref is how the inventory refers to the object.
-func (l *Lifecycle[T, R, S]) ref(obj T) inventory.Ref {
-	return inventory.Ref{Kind: l.Ref, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-}
-
-// alone reports whether no other manager can have acted on a claim of this one.
-func (l *Lifecycle[T, R, S]) alone() bool { return l.Alone != nil && l.Alone() }
-
-// claimInStatus reports whether the claim is stored in the status, too: only names
-// prove on this cloud which object owns a resource, and users can write metadata.
-func (l *Lifecycle[T, R, S]) claimInStatus(o *Observation[R]) bool {
-	return !l.Identified && !o.Capabilities().Has(cloud.Labels)
-}
-
-// unclaimed reports whether no create of the object was sent: it has no claim, or one
-// that a user wrote.
-func (l *Lifecycle[T, R, S]) unclaimed(o *Observation[R]) bool {
-	return o.Claimed == "" || (o.Available() && l.claimInStatus(o) && !o.ClaimProved)
 }
 
 func deleted(obj client.Object) bool { return !obj.GetDeletionTimestamp().IsZero() }

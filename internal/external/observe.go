@@ -23,13 +23,13 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	obs, record := l.observation(), l.kind.Record(obj)
 	o := obs.External()
 	o.Now, o.How = l.Clock(), pcapi.CreatedReason
-	wanted, err := l.wanted(ctx, obj, record)
+	wanted, err := l.wanted(ctx, obj, record.Ref)
 	if err != nil {
 		return obs, controller.AwaitNamespace(err)
 	}
 	o.Cloud = cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
 	o.Moved = record.ID == "" && o.Cloud != wanted
-	o.Claimed = l.claimed(obj, record)
+	o.Claimed = claimedName(obj, record, l.Options.Finalizer, l.Tracker.ClaimOf(obj.GetUID()))
 	o.Copied = o.Claimed == "" && reconciler.ClaimOfAnother(obj)
 	age := o.Now.Sub(obj.GetCreationTimestamp().Time)
 	o.New = record.ID == "" && record.ObservedGeneration <= 0 && age.Abs() < keyLifetime // the clocks may differ
@@ -38,7 +38,7 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	if err := l.admit(ctx, obj, o, record); err != nil {
 		return obs, controller.AwaitNamespace(err)
 	}
-	if record.ID == "" && o.Claimed != "" && (o.ClaimProved || !l.claimInStatus(o)) {
+	if record.ID == "" && o.Claimed != "" && (o.ClaimProved || !l.claimInStatus(o.Capabilities())) {
 		l.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: o.Claimed, Cloud: o.Cloud})
 	}
 	if o.Denied == nil && !deleted(obj) || deleted(obj) && !record.Shared {
@@ -80,6 +80,12 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 	return nil
 }
 
+// unclaimed reports whether no create of the object was sent: it has no claim, or one
+// that a user wrote.
+func (l *Lifecycle[T, R, S]) unclaimed(o *Observation[R]) bool {
+	return o.Claimed == "" || (o.Available() && l.claimInStatus(o.Capabilities()) && !o.ClaimProved)
+}
+
 func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, record Record) error {
 	o, id := obs.External(), record.id()
 	supported := l.unsupported(o) == nil
@@ -101,7 +107,7 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 		l.setProofHorizon(obj, o, record)
 	}
 	if err := l.kind.Look(ctx, obj, obs, id); cloud.Is(err, cloud.Displaced) {
-		o.Displaced = l.displaced(obj, err)
+		o.Displaced = displacedOutcome(obj, err)
 		return nil
 	} else if err != nil {
 		return l.lookFailed(obj, o, err)
@@ -173,7 +179,7 @@ func (l *Lifecycle[T, R, S]) askUnrecorded(ctx context.Context, obj T, obs S, id
 	r, err := l.kind.Get(ctx, obs, id)
 	switch {
 	case cloud.Is(err, cloud.Displaced):
-		o.Displaced = l.displaced(obj, err)
+		o.Displaced = displacedOutcome(obj, err)
 	case cloud.Is(err, cloud.NotFound), err == nil && l.reused(obj, obs, r), notFound(err) && l.unlisted(o, id):
 		o.Candidates = others
 		if len(others) == 0 && !l.OnDemand && !l.Tracker.AllRefused(obj.GetUID()) {
@@ -224,7 +230,7 @@ func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, r
 	displaced := cloud.Is(err, cloud.Displaced)
 	switch {
 	case displaced && record.ID != "":
-		o.Displaced = l.displaced(obj, err)
+		o.Displaced = displacedOutcome(obj, err)
 	case notFound(err), displaced: // an import must not show where it is
 		o.Absent = true
 		if o.Gone = l.absenceProved(obj, o, err); !o.Gone && !l.OnDemand {

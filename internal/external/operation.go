@@ -212,13 +212,13 @@ func (l *Lifecycle[T, R, S]) planOperation(obj T, obs S, record Record) (plan re
 	case o.NeedsStop(): // the step of the change decides
 		return plan, false
 	case o.FaultOf == OperationCreate && o.FaultOnly && len(o.Candidates) == 0 && record.ID == "" && o.Claimed != "" && !l.kind.KeepsClaim(obs, o.Fault):
-		return l.Do(l.Steps.Unclaim).Then(l.faulted(o)), true
+		return l.Do(l.Steps.Unclaim).Then(faulted(o)), true
 	}
-	return l.End(l.faulted(o)), true
+	return l.End(faulted(o)), true
 }
 
 // faulted is the outcome once an operation failed. Another is sent after a while.
-func (l *Lifecycle[T, R, S]) faulted(o *Observation[R]) error {
+func faulted[R any](o *Observation[R]) error {
 	wait, reason, cause := o.RetryIn, pcapi.OperationFailedReason, cloud.Public(o.Fault)
 	if o.FaultOf == OperationDelete || o.Fault.Kind == cloud.Forbidden {
 		cause = again(cause, wait)

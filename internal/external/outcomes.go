@@ -163,7 +163,7 @@ func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workque
 	case cloud.Is(err, cloud.Failed):
 		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.OperationFailedReason, "%v", cloud.Public(err))
 	case cloud.Is(err, cloud.Displaced):
-		return l.displaced(obj, err)
+		return displacedOutcome(obj, err)
 	case cloud.Is(err, cloud.NeedsStop):
 		return reconciler.Stalled(pcapi.NeedsRestartReason, RecheckRefused, cloud.Public(err))
 	case cloud.Is(err, cloud.Quota, cloud.NoHost):
@@ -179,8 +179,8 @@ func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workque
 	}
 }
 
-// displaced returns the outcome for a resource that exists where the operator changes nothing.
-func (l *Lifecycle[T, R, S]) displaced(obj T, err error) error {
+// displacedOutcome returns the outcome for a resource that exists where the operator changes nothing.
+func displacedOutcome(obj client.Object, err error) error {
 	if !deleted(obj) {
 		return reconciler.Stalled(pcapi.DriftReason, RecheckSoon, cloud.Public(err))
 	}

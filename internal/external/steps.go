@@ -78,7 +78,7 @@ func (l *Lifecycle[T, R, S]) Step(name string, needs reconciler.Needs, run func(
 // before the finalizer: a finalizer without it was added by somebody else.
 func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 	o, name := obs.External(), l.kind.Record(obj).Name
-	if l.claimInStatus(o) && l.kind.Record(obj).ID == "" {
+	if l.claimInStatus(o.Capabilities()) && l.kind.Record(obj).ID == "" {
 		err := reconciler.WriteStatus(ctx, l.Client, obj, func() { l.kind.RecordClaim(obj, name, o.Cloud) })
 		if err != nil {
 			return err
@@ -229,7 +229,7 @@ func (l *Lifecycle[T, R, S]) unclear(obj T, obs S, err error) error {
 	}
 	switch {
 	case displaced:
-		return l.displaced(obj, err)
+		return displacedOutcome(obj, err)
 	case reconciler.IsStalled(err): // the answer is about another resource
 		return err
 	case reconciler.IsStalled(cause):
