@@ -1,14 +1,12 @@
 package external
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/fairqueue"
 	"github.com/privatecloud/operator/internal/inventory"
-	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -25,9 +22,6 @@ import (
 const (
 	// deadline bounds one reconcile: a check, a create and their retries.
 	deadline = 90 * time.Second
-	// firstBackoff and lastBackoff bound the delay after calls that fail in a row.
-	firstBackoff = time.Second
-	lastBackoff  = 2 * time.Minute
 	// keyLifetime is how long after an object was created a cloud certainly knows the
 	// idempotency key of its create. Clouds keep keys for a day.
 	keyLifetime = time.Hour
@@ -108,13 +102,9 @@ func (opts *Options) claimInStatus(capabilities cloud.Capabilities) bool {
 // Lifecycle reconciles the objects of one kind with their external resources. It
 // implements reconciler.Kind.
 type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
-	Options
+	*Outcomes[R]
 	// Steps are the steps that plans are made of.
 	Steps Steps[T, S]
-	// Tracker holds the open creates of this process.
-	Tracker *pending.Tracker
-	// Backoff delays calls that change something, and Looks those that look.
-	Backoff, Looks workqueue.TypedRateLimiter[types.UID]
 
 	kind Kind[T, R, S]
 	// reconciler runs the lifecycle; nil before Reconciler was called.
@@ -127,14 +117,7 @@ type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
 // New returns the lifecycle of a kind, whose empty objects and observations
 // object and observation return.
 func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], object func() T, observation func() S, opts Options) *Lifecycle[T, R, S] {
-	backoff := func() workqueue.TypedRateLimiter[types.UID] {
-		return workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff)
-	}
-	l := &Lifecycle[T, R, S]{
-		Options: opts, Tracker: pending.NewTracker(), Backoff: backoff(), Looks: backoff(),
-		kind: kind, object: object, observation: observation,
-	}
-	l.Elsewhere = cmp.Or(l.Elsewhere, tenancy.Elsewhere)
+	l := &Lifecycle[T, R, S]{Outcomes: newOutcomes[R](opts), kind: kind, object: object, observation: observation}
 	l.Steps = l.steps()
 	return l
 }
@@ -158,6 +141,23 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 		},
 	}
 	return l.reconciler
+}
+
+// permit returns the outcome of a step whose needs the cloud does not meet now.
+func (l *Lifecycle[T, R, S]) permit(obj T, obs S, needs reconciler.Needs) error {
+	o := obs.External()
+	switch {
+	case !needs.Has(reconciler.NeedsCloud):
+		return nil
+	case o.View.Snapshot == nil && o.Now.Sub(o.Inventory.StartedAt()) < patience:
+		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+		return &reconciler.WaitError{After: patience, Reason: pcapi.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
+	}
+	err := unmet(o, needs)
+	if err != nil {
+		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+	}
+	return err
 }
 
 // Abandoned returns the objects that Kubernetes removed although their claim was

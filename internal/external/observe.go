@@ -272,6 +272,24 @@ func (l *Lifecycle[T, R, S]) followDeletion(ctx context.Context, obj T, obs S, i
 	return nil
 }
 
+// lookFailed returns the outcome of a failed look. One made on demand says
+// little of the cloud as a whole, so it requests no poll, and the status of an
+// object that is Ready reports it only after some failures in a row.
+func (l *Lifecycle[T, R, S]) lookFailed(obj T, o *Observation[R], err error) error {
+	if !l.OnDemand {
+		return l.Failed(obj, o, err)
+	}
+	outcome := l.outcomeOf(obj, o, l.Looks, err)
+	wait, _ := errors.AsType[*reconciler.WaitError](outcome)
+	record := l.kind.Record(obj)
+	wasReady := !deleted(obj) && record.ID != "" && record.ObservedGeneration == obj.GetGeneration() &&
+		meta.IsStatusConditionTrue(obj.GetConditions(), pcapi.ReadyCondition)
+	if wait != nil && wasReady && l.Looks.NumRequeues(obj.GetUID()) <= tolerated {
+		wait.Quiet = true
+	}
+	return outcome
+}
+
 // notFound reports whether the cloud, or something in front of it, answered that a
 // resource does not exist.
 func notFound(err error) bool { return cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) }

@@ -240,10 +240,10 @@ func faulted[R any](o *Observation[R]) error {
 
 // working waits for the operation. A status that would be written for a moment only
 // is not written, unless it records the resource.
-func (l *Lifecycle[T, R, S]) working(o *Observation[R], record Record) error {
+func (out *Outcomes[R]) working(o *Observation[R], record Record) error {
 	age := o.Now.Sub(o.Operation.Since)
 	wait := &reconciler.WaitError{After: min(max(brief, age/5), slowest), Reason: pcapi.ProgressingReason, Quiet: age < brief && (record.ID != "" || o.Resource == nil)}
-	subject := l.Noun
+	subject := out.Noun
 	if record.ID != "" {
 		subject += " " + record.ID
 	}

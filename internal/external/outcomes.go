@@ -7,17 +7,17 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 const (
@@ -28,6 +28,9 @@ const (
 	// Safety is how long a reconcile relies on an event of the inventory.
 	Safety = time.Minute
 
+	// firstBackoff and lastBackoff bound the delay after calls that fail in a row.
+	firstBackoff = time.Second
+	lastBackoff  = 2 * time.Minute
 	// quiet is how long an accepted deletion may take before the status reports it.
 	quiet = 5 * time.Second
 	// slowProof is the delay from which the next listing no longer enqueues an object that
@@ -41,21 +44,23 @@ const (
 	tolerated = 5
 )
 
-// permit returns the outcome of a step whose needs the cloud does not meet now.
-func (l *Lifecycle[T, R, S]) permit(obj T, obs S, needs reconciler.Needs) error {
-	o := obs.External()
-	switch {
-	case !needs.Has(reconciler.NeedsCloud):
-		return nil
-	case o.View.Snapshot == nil && o.Now.Sub(o.Inventory.StartedAt()) < patience:
-		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
-		return &reconciler.WaitError{After: patience, Reason: pcapi.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
+// Outcomes returns the outcomes of reconciles whose calls fail, or which wait. It has what all parts of a
+// lifecycle share: the options, and what this process remembers of the objects.
+type Outcomes[R any] struct {
+	Options
+	// Tracker holds the open creates of this process.
+	Tracker *pending.Tracker
+	// Backoff delays calls that change something, and Looks those that look.
+	Backoff, Looks workqueue.TypedRateLimiter[types.UID]
+}
+
+// newOutcomes returns the outcomes of a lifecycle with these options.
+func newOutcomes[R any](opts Options) *Outcomes[R] {
+	backoff := func() workqueue.TypedRateLimiter[types.UID] {
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff)
 	}
-	err := unmet(o, needs)
-	if err != nil {
-		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
-	}
-	return err
+	opts.Elsewhere = cmp.Or(opts.Elsewhere, tenancy.Elsewhere)
+	return &Outcomes[R]{Options: opts, Tracker: pending.NewTracker(), Backoff: backoff(), Looks: backoff()}
 }
 
 // unmet returns why a step with these needs cannot run now; nil if it can.
@@ -73,70 +78,52 @@ func unmet[R any](o *Observation[R], needs reconciler.Needs) error {
 }
 
 // blocked waits for the Cloud, and enqueues the object when the Cloud is available.
-func (l *Lifecycle[T, R, S]) blocked(obj T, o *Observation[R], format string, args ...any) error {
-	o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+func (out *Outcomes[R]) blocked(obj client.Object, o *Observation[R], format string, args ...any) error {
+	o.Inventory.EnqueueWhenAvailable(out.ref(obj), o.View)
 	return reconciler.Blocked("Cloud/"+o.Cloud, pcapi.CloudUnavailableReason, format, args...)
 }
 
 // Failed returns the outcome of a failed call. A failure that concerns the cloud
 // as a whole is reported by its Cloud, for which a poll is requested.
 // An error that is an outcome already is returned as it is.
-func (l *Lifecycle[T, R, S]) Failed(obj T, o *Observation[R], err error) error {
+func (out *Outcomes[R]) Failed(obj client.Object, o *Observation[R], err error) error {
 	if reconciler.Reason(err) != "" {
 		return err
 	}
-	if unavailable(err) || (!l.OnDemand && cloud.Is(err, cloud.Conflict)) {
+	if unavailable(err) || (!out.OnDemand && cloud.Is(err, cloud.Conflict)) {
 		o.Inventory.RequestPoll()
 	}
-	return l.outcomeOf(obj, o, l.Backoff, err)
+	return out.outcomeOf(obj, o, out.Backoff, err)
 }
 
 // ChangeFailed returns the outcome of a failed change of resource id. That it does not
 // exist may come from a read that lags behind: a look decides.
-func (l *Lifecycle[T, R, S]) ChangeFailed(obj T, o *Observation[R], id string, err error) error {
+func (out *Outcomes[R]) ChangeFailed(obj client.Object, o *Observation[R], id string, err error) error {
 	if !notFound(err) {
-		return l.Failed(obj, o, err)
+		return out.Failed(obj, o, err)
 	}
-	if !l.OnDemand {
-		o.Inventory.EnqueueAfterListing(l.ref(obj), l.Clock())
+	if !out.OnDemand {
+		o.Inventory.EnqueueAfterListing(out.ref(obj), out.Clock())
 	}
-	return reconciler.Wait(l.Backoff.When(obj.GetUID()), pcapi.NotFoundReason,
-		"the cloud does not show %s %s at the moment: it is changed when a listing shows it", l.Noun, id)
+	return reconciler.Wait(out.Backoff.When(obj.GetUID()), pcapi.NotFoundReason,
+		"the cloud does not show %s %s at the moment: it is changed when a listing shows it", out.Noun, id)
 }
 
 // Repeated records that the cloud answered a change of the resource, and reports
 // whether it answered the same a short time ago, so that it did not apply it then.
 // Later, somebody else changed the resource again.
-func (l *Lifecycle[T, R, S]) Repeated(obj T, o *Observation[R], change string) bool {
-	now, digest := l.Clock(), fnv.New64a()
+func (out *Outcomes[R]) Repeated(obj client.Object, o *Observation[R], change string) bool {
+	now, digest := out.Clock(), fnv.New64a()
 	_, _ = fmt.Fprint(digest, obj.GetGeneration(), " ", change)
-	before := l.Tracker.Changed(obj.GetUID(), digest.Sum64(), now)
+	before := out.Tracker.Changed(obj.GetUID(), digest.Sum64(), now)
 	return now.Sub(before) < 2*o.View.Settings.PollInterval+lastBackoff
 }
 
 // NotApplied returns the outcome of a change of resource id that the cloud accepted and
 // does not show. The caller must not remember an answer that shows it: a listing decides.
-func (l *Lifecycle[T, R, S]) NotApplied(obj T, o *Observation[R], id string) error {
-	return reconciler.Wait(max(l.Backoff.When(obj.GetUID()), o.View.Settings.PollInterval), pcapi.ProgressingReason,
-		"the cloud accepted a change of %s %s and does not show it: it is sent again", l.Noun, id)
-}
-
-// lookFailed returns the outcome of a failed look. One made on demand says
-// little of the cloud as a whole, so it requests no poll, and the status of an
-// object that is Ready reports it only after some failures in a row.
-func (l *Lifecycle[T, R, S]) lookFailed(obj T, o *Observation[R], err error) error {
-	if !l.OnDemand {
-		return l.Failed(obj, o, err)
-	}
-	outcome := l.outcomeOf(obj, o, l.Looks, err)
-	wait, _ := errors.AsType[*reconciler.WaitError](outcome)
-	record := l.kind.Record(obj)
-	wasReady := !deleted(obj) && record.ID != "" && record.ObservedGeneration == obj.GetGeneration() &&
-		meta.IsStatusConditionTrue(obj.GetConditions(), pcapi.ReadyCondition)
-	if wait != nil && wasReady && l.Looks.NumRequeues(obj.GetUID()) <= tolerated {
-		wait.Quiet = true
-	}
-	return outcome
+func (out *Outcomes[R]) NotApplied(obj client.Object, o *Observation[R], id string) error {
+	return reconciler.Wait(max(out.Backoff.When(obj.GetUID()), o.View.Settings.PollInterval), pcapi.ProgressingReason,
+		"the cloud accepted a change of %s %s and does not show it: it is sent again", out.Noun, id)
 }
 
 // unavailable reports whether an error says more of the cloud than of the one call.
@@ -145,18 +132,18 @@ func unavailable(err error) bool {
 }
 
 // outcomeOf returns the outcome of a failed call, delayed by backoff.
-func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workqueue.TypedRateLimiter[types.UID], err error) error {
+func (out *Outcomes[R]) outcomeOf(obj client.Object, o *Observation[R], backoff workqueue.TypedRateLimiter[types.UID], err error) error {
 	switch {
 	case deleted(obj) && cloud.KindOf(err) != "" && !unavailable(err) && !cloud.Is(err, cloud.Throttled, cloud.NotFoundUnproven, cloud.Displaced):
 		return retried(obj, backoff, pcapi.RejectedReason, cloud.Public(err))
 	case cloud.Is(err, cloud.Throttled):
 		wait := max(cloud.RetryAfter(err), time.Second)
-		if l.OnDemand {
+		if out.OnDemand {
 			wait = max(wait, backoff.When(obj.GetUID()))
 		}
 		return reconciler.Wait(wait, pcapi.PendingReason, "%v", cloud.Public(err))
 	case unavailable(err), cloud.Is(err, cloud.Conflict, cloud.NotFoundUnproven):
-		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+		o.Inventory.EnqueueWhenAvailable(out.ref(obj), o.View)
 		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.CloudUnavailableReason, "%v", cloud.Public(err))
 	case cloud.Is(err, cloud.Busy):
 		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.ProgressingReason, "%v", cloud.Public(err))
@@ -197,8 +184,8 @@ func noRoom(err error) string {
 }
 
 // Retried returns the outcome of a change that the cloud refuses for a reason that may pass.
-func (l *Lifecycle[T, R, S]) Retried(obj T, reason string, cause error) error {
-	return retried(obj, l.Backoff, reason, cause)
+func (out *Outcomes[R]) Retried(obj client.Object, reason string, cause error) error {
+	return retried(obj, out.Backoff, reason, cause)
 }
 
 // retried returns the outcome of a call that was refused for a reason that may pass. A
@@ -220,28 +207,30 @@ func again(cause error, after time.Duration) error {
 }
 
 // unsupported returns the outcome on a cloud that has no such resources.
-func (l *Lifecycle[T, R, S]) unsupported(o *Observation[R]) error {
-	if len(l.Needs) == 0 || !o.Available() || slices.ContainsFunc(l.Needs, o.Capabilities().Has) {
+func (out *Outcomes[R]) unsupported(o *Observation[R]) error {
+	if len(out.Needs) == 0 || !o.Available() || slices.ContainsFunc(out.Needs, o.Capabilities().Has) {
 		return nil
 	}
 	return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, fmt.Errorf(
-		"Cloud %q has no %ss: %s", o.Cloud, l.Noun, l.Elsewhere))
+		"Cloud %q has no %ss: %s", o.Cloud, out.Noun, out.Elsewhere))
 }
 
 // Progress returns the outcome for a resource that is in transition or broken; nil if it is neither.
-func (l *Lifecycle[T, R, S]) Progress(r R) error {
-	identity := l.kind.Identify(r)
+func (l *Lifecycle[T, R, S]) Progress(r R) error { return l.progress(l.kind.Identify(r)) }
+
+// progress is Progress for the resource with this identity.
+func (out *Outcomes[R]) progress(identity Identity) error {
 	switch identity.State {
 	case cloud.StateBuilding:
-		return reconciler.Wait(Safety, pcapi.CreatingReason, "the cloud is building %s %s", l.Noun, identity.ID)
+		return reconciler.Wait(Safety, pcapi.CreatingReason, "the cloud is building %s %s", out.Noun, identity.ID)
 	case cloud.StateDeleting:
-		return reconciler.Wait(Safety, pcapi.DeletingReason, "%s %s is being deleted in the cloud, and not by this operator", l.Noun, identity.ID)
+		return reconciler.Wait(Safety, pcapi.DeletingReason, "%s %s is being deleted in the cloud, and not by this operator", out.Noun, identity.ID)
 	case cloud.StateError:
 		return reconciler.Stalled(pcapi.ServerErrorReason, RecheckRefused, cloud.Public(&cloud.Error{
-			Kind: cloud.Failed, Op: fmt.Sprintf("the cloud reports %s %s in error", l.Noun, identity.ID), Detail: cmp.Or(identity.Fault, "look there for the cause"),
+			Kind: cloud.Failed, Op: fmt.Sprintf("the cloud reports %s %s in error", out.Noun, identity.ID), Detail: cmp.Or(identity.Fault, "look there for the cause"),
 		}))
 	case cloud.StateUnknown:
-		op := fmt.Sprintf("the cloud reports %s %s in a state that this operator does not know", l.Noun, identity.ID)
+		op := fmt.Sprintf("the cloud reports %s %s in a state that this operator does not know", out.Noun, identity.ID)
 		if identity.Fault == "" {
 			return reconciler.Stalled(pcapi.UnknownStateReason, RecheckRefused, errors.New(op))
 		}
@@ -252,38 +241,38 @@ func (l *Lifecycle[T, R, S]) Progress(r R) error {
 }
 
 // Moved is the outcome for an object whose resource is on the Cloud that its spec named before.
-func (l *Lifecycle[T, R, S]) Moved(o *Observation[R], id string) error {
+func (out *Outcomes[R]) Moved(o *Observation[R], id string) error {
 	return reconciler.Stalled(pcapi.DriftReason, RecheckRefused, fmt.Errorf(
-		"%s %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this %[4]s and create another", l.Noun, id, o.Cloud, l.Kind))
+		"%s %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this %[4]s and create another", out.Noun, id, o.Cloud, out.Kind))
 }
 
 // lost is the outcome for an object whose recorded resource is gone. Where no
 // event reports that it is back, it is looked for again.
-func (l *Lifecycle[T, R, S]) lost(id string) error {
+func (out *Outcomes[R]) lost(id string) error {
 	recheck := time.Duration(0)
-	if l.OnDemand {
+	if out.OnDemand {
 		recheck = RecheckSoon
 	}
 	return reconciler.Stalled(pcapi.LostReason, recheck, fmt.Errorf(
-		"%s %s is gone from the cloud and not by this operator; it is not created again: %s", l.Noun, id, l.LostAdvice))
+		"%s %s is gone from the cloud and not by this operator; it is not created again: %s", out.Noun, id, out.LostAdvice))
 }
 
 // Unproved is the outcome for a recorded or imported resource that the cloud does not
 // show, as long as that does not prove that it is gone.
-func (l *Lifecycle[T, R, S]) Unproved(o *Observation[R], id string) error {
+func (out *Outcomes[R]) Unproved(o *Observation[R], id string) error {
 	return &reconciler.WaitError{
-		After: l.untilProof(o), Reason: pcapi.NotFoundReason, Quiet: o.SettleTimeLeft <= 2*time.Second,
-		Message: fmt.Sprintf("the cloud does not show %s %s at the moment; nothing is done until a complete listing confirms it after the Cloud's settleTime%s", l.Noun, id, incompleteNote(o)),
+		After: out.untilProof(o), Reason: pcapi.NotFoundReason, Quiet: o.SettleTimeLeft <= 2*time.Second,
+		Message: fmt.Sprintf("the cloud does not show %s %s at the moment; nothing is done until a complete listing confirms it after the Cloud's settleTime%s", out.Noun, id, incompleteNote(o)),
 	}
 }
 
 // untilProof returns when to look again for a resource that the cloud does not
 // show. Once the settle time has passed, the next listing enqueues the object.
-func (l *Lifecycle[T, R, S]) untilProof(o *Observation[R]) time.Duration {
+func (out *Outcomes[R]) untilProof(o *Observation[R]) time.Duration {
 	switch {
 	case o.SettleTimeLeft > 0:
 		return o.SettleTimeLeft
-	case l.OnDemand:
+	case out.OnDemand:
 		return time.Second
 	}
 	return Safety
@@ -291,10 +280,10 @@ func (l *Lifecycle[T, R, S]) untilProof(o *Observation[R]) time.Duration {
 
 // unconfirmed waits for the proof that a resource which is being deleted is gone. The
 // status reports it only once it takes long.
-func (l *Lifecycle[T, R, S]) unconfirmed(obj T, o *Observation[R], id string) *reconciler.WaitError {
+func (out *Outcomes[R]) unconfirmed(obj client.Object, o *Observation[R], id string) *reconciler.WaitError {
 	return reportLate(obj, o, &reconciler.WaitError{
-		After: l.untilProof(o), Reason: pcapi.RequestedReason,
-		Message: fmt.Sprintf("the cloud does not show %s %s any more; waiting for a complete listing that confirms it%s", l.Noun, id, incompleteNote(o)),
+		After: out.untilProof(o), Reason: pcapi.RequestedReason,
+		Message: fmt.Sprintf("the cloud does not show %s %s any more; waiting for a complete listing that confirms it%s", out.Noun, id, incompleteNote(o)),
 	})
 }
 
@@ -313,18 +302,18 @@ func incomplete[R any](o *Observation[R]) string {
 
 // underDeletion waits for a deletion that the cloud works on. The status reports
 // it only once it takes long.
-func (l *Lifecycle[T, R, S]) underDeletion(obj T, o *Observation[R], id string) error {
-	return reportLate(obj, o, &reconciler.WaitError{After: Safety, Reason: pcapi.RequestedReason, Message: l.deleting(id)})
+func (out *Outcomes[R]) underDeletion(obj client.Object, o *Observation[R], id string) error {
+	return reportLate(obj, o, &reconciler.WaitError{After: Safety, Reason: pcapi.RequestedReason, Message: out.deleting(id)})
 }
 
 // protected is the outcome of the deletion of an object whose resource is not deleted
 // while deletion protection is on.
-func (l *Lifecycle[T, R, S]) protected(id, by string) error {
+func (out *Outcomes[R]) protected(id, by string) error {
 	if by != "" {
 		by = " of " + by
 	}
 	return reconciler.Stalled(pcapi.BlockedReason, RecheckRefused, fmt.Errorf(
-		"deletion protection is on, so %s %s is kept: remove the annotation %s%s to delete it", l.Noun, id, pcapi.DeletionProtectionAnnotation, by))
+		"deletion protection is on, so %s %s is kept: remove the annotation %s%s to delete it", out.Noun, id, pcapi.DeletionProtectionAnnotation, by))
 }
 
 // protected reports whether an object is protected from deletion, by itself or by another object.
@@ -339,28 +328,6 @@ func reportLate[R any](obj client.Object, o *Observation[R], wait *reconciler.Wa
 	return wait
 }
 
-func (l *Lifecycle[T, R, S]) deleting(id string) string {
-	return "the cloud is deleting " + l.Noun + " " + id
-}
-
-// names lists resources for a message, of one name or of names that are made of it.
-func (l *Lifecycle[T, R, S]) names(found []R, name string) string {
-	const most = 5
-	var ids, named []string
-	chosen := false
-	for _, r := range found[:min(len(found), most)] {
-		identity := l.kind.Identify(r)
-		ids, named = append(ids, identity.ID), append(named, fmt.Sprintf("%s named %q", identity.ID, identity.Name))
-		chosen = chosen || !cloud.AlikeNames(identity.Name, name)
-	}
-	text := strings.Join(ids, ", ")
-	switch {
-	case chosen && len(found) > most:
-		return fmt.Sprintf("%d %ss (%s, …)", len(found), l.Noun, strings.Join(named, ", "))
-	case chosen:
-		return fmt.Sprintf("%s %s", l.Noun, strings.Join(named, ", "))
-	case len(found) > most:
-		return fmt.Sprintf("%d %ss named %q (%s, …)", len(found), l.Noun, name, text)
-	}
-	return fmt.Sprintf("%s %s named %q", l.Noun, text, name)
+func (out *Outcomes[R]) deleting(id string) string {
+	return "the cloud is deleting " + out.Noun + " " + id
 }

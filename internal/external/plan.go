@@ -3,6 +3,7 @@ package external
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -193,6 +194,28 @@ func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, obs S) reconciler.Pla
 			"the answer to the create was lost; waiting for the Cloud's settleTime to pass, to be sure that it created no %s", l.Noun))
 	}
 	return l.Do(append(l.kind.ConfirmNothing(obj, obs), l.Steps.Release)...)
+}
+
+// names lists resources for a message, of one name or of names that are made of it.
+func (l *Lifecycle[T, R, S]) names(found []R, name string) string {
+	const most = 5
+	var ids, named []string
+	chosen := false
+	for _, r := range found[:min(len(found), most)] {
+		identity := l.kind.Identify(r)
+		ids, named = append(ids, identity.ID), append(named, fmt.Sprintf("%s named %q", identity.ID, identity.Name))
+		chosen = chosen || !cloud.AlikeNames(identity.Name, name)
+	}
+	text := strings.Join(ids, ", ")
+	switch {
+	case chosen && len(found) > most:
+		return fmt.Sprintf("%d %ss (%s, …)", len(found), l.Noun, strings.Join(named, ", "))
+	case chosen:
+		return fmt.Sprintf("%s %s", l.Noun, strings.Join(named, ", "))
+	case len(found) > most:
+		return fmt.Sprintf("%d %ss named %q (%s, …)", len(found), l.Noun, name, text)
+	}
+	return fmt.Sprintf("%s %s named %q", l.Noun, text, name)
 }
 
 // Do returns the plan of these steps, after which the object is in sync.

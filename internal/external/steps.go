@@ -209,7 +209,7 @@ func (l *Lifecycle[T, R, S]) created(obj T, obs S, result Result[R]) error {
 		return l.begin(obj, obs, OperationCreate, result.Operation, only)
 	}
 	l.Backoff.Forget(uid)
-	if progress := l.Progress(result.Resource); progress != nil {
+	if progress := l.progress(l.kind.Identify(result.Resource)); progress != nil {
 		return progress
 	}
 	return l.kind.Kept(obj, obs)
