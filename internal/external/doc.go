@@ -9,6 +9,7 @@
 //	lifecycle.go    the lifecycle and its options
 //	observation.go  what a reconcile knows
 //	observe.go      what a reconcile reads
+//	proof.go        what proves that a resource is gone
 //	plan.go         what is to be done (pure)
 //	steps.go        the steps
 //	claim.go        the claim that an object must have

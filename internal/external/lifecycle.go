@@ -109,15 +109,19 @@ type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
 	kind Kind[T, R, S]
 	// reconciler runs the lifecycle; nil before Reconciler was called.
 	reconciler *reconciler.Reconciler[T, S]
-	// object and observation return empty ones.
-	object      func() T
-	observation func() S
+	// object returns an empty one.
+	object   func() T
+	observer *observer[T, R, S]
 }
 
 // New returns the lifecycle of a kind, whose empty objects and observations
 // object and observation return.
 func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], object func() T, observation func() S, opts Options) *Lifecycle[T, R, S] {
-	l := &Lifecycle[T, R, S]{Outcomes: newOutcomes[R](opts), kind: kind, object: object, observation: observation}
+	outcomes := newOutcomes[R](opts)
+	l := &Lifecycle[T, R, S]{
+		Outcomes: outcomes, kind: kind, object: object,
+		observer: &observer[T, R, S]{Outcomes: outcomes, kind: kind, observation: observation},
+	}
 	l.Steps = l.steps()
 	return l
 }
@@ -180,6 +184,11 @@ func (l *Lifecycle[T, R, S]) Finalizer() string { return l.Options.Finalizer }
 // EventConditions lists the conditions of the lifecycle and those of the kind.
 func (l *Lifecycle[T, R, S]) EventConditions() []reconciler.EventCondition {
 	return append(reconciler.EventConditions(pcapi.CreatedCondition, pcapi.DeletingCondition, pcapi.ReadyCondition), l.Options.EventConditions...)
+}
+
+// Observe reads what the reconcile knows of an object.
+func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
+	return l.observer.observe(ctx, obj)
 }
 
 // CloudOf returns the name of the Cloud that an object uses: the one that it has a

@@ -66,7 +66,7 @@ type Observation[R any] struct {
 	// Resource is what the cloud holds for the object; nil if that is not known or gone.
 	Resource *R
 	// Absent: the cloud answered that the recorded or imported resource does not exist.
-	// Gone: this is proved; see Lifecycle.absenceProved.
+	// Gone: this is proved; see observer.absenceProved.
 	Absent, Gone bool
 	// Displaced is the outcome for a resource that exists in a place where the operator does not
 	// change it; nil if it is not known to be there.

@@ -70,7 +70,7 @@ func (l *Lifecycle[T, R, S]) begin(obj T, obs S, kind OperationKind, id string, 
 
 // observeOperation asks the cloud for the operation of the object that is not known to
 // have ended. What the resource is after one that took effect is read anew.
-func (l *Lifecycle[T, R, S]) observeOperation(ctx context.Context, obj T, obs S, record Record) error {
+func (w *observer[T, R, S]) observeOperation(ctx context.Context, obj T, obs S, record Record) error {
 	o := obs.External()
 	if o.Operation.ID == "" || o.CloudMissing || !o.Available() || !o.Capabilities().Has(cloud.Operations) {
 		return nil
@@ -78,49 +78,49 @@ func (l *Lifecycle[T, R, S]) observeOperation(ctx context.Context, obj T, obs S,
 	state, err := o.View.Client.GetOperation(ctx, o.Operation.ID)
 	switch {
 	case cloud.Is(err, cloud.NotFound):
-		l.forgotten(obj, o)
+		w.forgotten(obj, o)
 		return nil
 	case err != nil:
-		return l.Failed(obj, o, err)
+		return w.Failed(obj, o, err)
 	case !state.Done:
 		o.Working, o.Progress = true, state.Progress/progressStep*progressStep
 		return nil
 	}
 	ended := o.Operation
-	if err := l.observeEffect(ctx, obj, obs, record, state); err != nil {
+	if err := w.observeEffect(ctx, obj, obs, record, state); err != nil {
 		return err
 	}
 	switch {
 	case state.Err != nil:
-		l.observeFault(obj, o, ended, *state.Err)
+		w.observeFault(obj, o, ended, *state.Err)
 	case ended.Kind != OperationUpdate: // a change counts once the resource shows it
-		l.Backoff.Forget(obj.GetUID())
+		w.Backoff.Forget(obj.GetUID())
 	}
-	l.ended(obj, o, ended)
+	w.ended(obj, o, ended)
 	return nil
 }
 
 // ended drops an operation. The status may still show it, which may have been written by an earlier process.
-func (l *Lifecycle[T, R, S]) ended(obj T, o *Observation[R], operation Operation) {
+func (w *observer[T, R, S]) ended(obj T, o *Observation[R], operation Operation) {
 	recorded := ""
 	if operation.Recorded {
 		recorded = operation.ID
 	}
-	l.Tracker.Ended(obj.GetUID(), recorded)
+	w.Tracker.Ended(obj.GetUID(), recorded)
 	o.Operation = Operation{}
 }
 
 // forgotten falls back to what is done without operations: the outcome of a create
 // is unknown from now on.
-func (l *Lifecycle[T, R, S]) forgotten(obj T, o *Observation[R]) {
+func (w *observer[T, R, S]) forgotten(obj T, o *Observation[R]) {
 	if o.Operation.Kind == OperationCreate {
-		l.Tracker.Unknown(obj.GetUID(), o.Now)
+		w.Tracker.Unknown(obj.GetUID(), o.Now)
 	}
-	l.ended(obj, o, o.Operation)
+	w.ended(obj, o, o.Operation)
 }
 
 // observeEffect reads the resource after an operation.
-func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, record Record, state cloud.Operation) error {
+func (w *observer[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, record Record, state cloud.Operation) error {
 	o := obs.External()
 	id := record.ID
 	if o.Operation.Kind == OperationCreate && id == "" {
@@ -129,66 +129,66 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 	switch {
 	case o.Operation.Kind == OperationDelete && state.Err == nil:
 		o.Deleted, o.Gone = true, state.Gone
-		l.Tracker.Removed(obj.GetUID(), o.Now, pending.Gone)
+		w.Tracker.Removed(obj.GetUID(), o.Now, pending.Gone)
 		return nil
 	case id == "":
 		if state.Err == nil { // done, and the cloud does not say what it made
-			l.Tracker.Unknown(obj.GetUID(), o.Now)
+			w.Tracker.Unknown(obj.GetUID(), o.Now)
 		}
 		return nil
 	}
-	r, err := l.resourceAfter(ctx, obs, id, state)
+	r, err := w.resourceAfter(ctx, obs, id, state)
 	created := record.ID == "" && o.Operation.Kind == OperationCreate
 	switch {
 	case notFound(err), cloud.Is(err, cloud.Displaced): // reads may lag behind: it is looked for
 		if created {
-			l.Tracker.CreatedUnconfirmed(obj.GetUID(), id, cmp.Or(o.Claimed, record.Name), o.Now)
+			w.Tracker.CreatedUnconfirmed(obj.GetUID(), id, cmp.Or(o.Claimed, record.Name), o.Now)
 		}
 		return nil
 	case err != nil:
-		return l.Failed(obj, o, err)
+		return w.Failed(obj, o, err)
 	}
 	if created {
-		own, err := l.kind.Made(obj, obs, r)
+		own, err := w.kind.Made(obj, obs, r)
 		if err != nil {
 			return err
 		}
 		if !own {
-			l.Tracker.Unknown(obj.GetUID(), o.Now)
+			w.Tracker.Unknown(obj.GetUID(), o.Now)
 			return nil
 		}
-		l.Tracker.Created(obj.GetUID(), id, o.Now)
+		w.Tracker.Created(obj.GetUID(), id, o.Now)
 		if record.Import != "" { // the spec was edited since the create, and names another resource
 			return nil
 		}
 		o.Made = true
-		l.kind.Remember(obj, obs, r, true)
+		w.kind.Remember(obj, obs, r, true)
 		return nil
 	}
-	l.read(obj, obs, r)
+	w.read(obj, obs, r)
 	return nil
 }
 
 // resourceAfter returns the resource after an operation: as the cloud has answered with the
 // operation, or else as a read shows it.
-func (l *Lifecycle[T, R, S]) resourceAfter(ctx context.Context, obs S, id string, state cloud.Operation) (R, error) {
-	if r, ok := any(state.Server).(*R); ok && r != nil && l.kind.Identify(*r).ID == id {
+func (w *observer[T, R, S]) resourceAfter(ctx context.Context, obs S, id string, state cloud.Operation) (R, error) {
+	if r, ok := any(state.Server).(*R); ok && r != nil && w.kind.Identify(*r).ID == id {
 		return *r, nil
 	}
-	return l.kind.Get(ctx, obs, id)
+	return w.kind.Get(ctx, obs, id)
 }
 
 // observeFault records why an operation failed. That a create had no effect is the
 // answer to that create alone. After a deletion that failed, reads that hid the resource
 // meanwhile may show it again.
-func (l *Lifecycle[T, R, S]) observeFault(obj T, o *Observation[R], ended Operation, fault cloud.Error) {
-	fault.Op = fmt.Sprintf("%s the %s", verbs[ended.Kind], l.Noun)
-	o.Fault, o.FaultOf, o.FaultOnly, o.RetryIn = &fault, ended.Kind, ended.Only, l.Backoff.When(obj.GetUID())
+func (w *observer[T, R, S]) observeFault(obj T, o *Observation[R], ended Operation, fault cloud.Error) {
+	fault.Op = fmt.Sprintf("%s the %s", verbs[ended.Kind], w.Noun)
+	o.Fault, o.FaultOf, o.FaultOnly, o.RetryIn = &fault, ended.Kind, ended.Only, w.Backoff.When(obj.GetUID())
 	switch {
 	case ended.Kind == OperationCreate && ended.Only && !o.Made:
-		l.Tracker.Refused(obj.GetUID())
+		w.Tracker.Refused(obj.GetUID())
 	case ended.Kind == OperationDelete:
-		l.Tracker.Kept(obj.GetUID(), o.Now)
+		w.Tracker.Kept(obj.GetUID(), o.Now)
 	}
 }
 

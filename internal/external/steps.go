@@ -333,7 +333,7 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 	}
 	r, err := l.kind.Get(ctx, obs, id)
 	switch {
-	case notFound(err) && l.absenceProved(obj, o, err):
+	case notFound(err) && l.observer.absenceProved(obj, o, err):
 		o.Gone = true
 		return nil
 	case notFound(err):
@@ -343,7 +343,7 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 	case err != nil:
 		return l.Failed(obj, o, err)
 	}
-	l.read(obj, obs, r)
+	l.observer.read(obj, obs, r)
 	if o.Gone {
 		return nil
 	}
