@@ -19,7 +19,7 @@ const sends = reconciler.NeedsCloud | reconciler.Mutates
 // an approval, nothing that is not approved is sent. A plan of which the forecast describes no step is
 // asked for with the name of the first step that changes the cloud.
 func (l *Lifecycle[T, R, S]) Plan(obj T, obs S) reconciler.Plan[T, S] {
-	plan := l.plan(obj, obs)
+	plan := l.planner.plan(obj, obs)
 	object, approvable := any(obj).(approval.Object)
 	kind, forecasts := l.kind.(Forecaster[T, S])
 	first := slices.IndexFunc(plan.Steps, func(s reconciler.Step[T, S]) bool { return s.Needs.Has(sends) })

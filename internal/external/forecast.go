@@ -52,7 +52,7 @@ func Forecast[T reconciler.Object, R any, S Observed[R]](l *Lifecycle[T, R, S], 
 	obj, obs = obj.DeepCopyObject().(T), kind.Copy(obs)
 	var all []pcapi.PlannedChange
 	for range maxRounds {
-		plan := l.plan(obj, obs)
+		plan := l.planner.plan(obj, obs)
 		effective := false
 		for _, step := range plan.Steps {
 			if err := unmet(obs.External(), step.Needs); err != nil {

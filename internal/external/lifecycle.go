@@ -103,8 +103,7 @@ func (opts *Options) claimInStatus(capabilities cloud.Capabilities) bool {
 // implements reconciler.Kind.
 type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
 	*Outcomes[R]
-	// Steps are the steps that plans are made of.
-	Steps Steps[T, S]
+	Plans[T, S]
 
 	kind Kind[T, R, S]
 	// reconciler runs the lifecycle; nil before Reconciler was called.
@@ -112,6 +111,7 @@ type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
 	// object returns an empty one.
 	object   func() T
 	observer *observer[T, R, S]
+	planner  *planner[T, R, S]
 }
 
 // New returns the lifecycle of a kind, whose empty objects and observations
@@ -123,6 +123,7 @@ func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], object f
 		observer: &observer[T, R, S]{Outcomes: outcomes, kind: kind, observation: observation},
 	}
 	l.Steps = l.steps()
+	l.planner = &planner[T, R, S]{Outcomes: outcomes, Plans: l.Plans, kind: kind}
 	return l
 }
 

@@ -196,25 +196,25 @@ var verbs = map[OperationKind]string{OperationCreate: "create", OperationUpdate:
 
 // planOperation plans for an object with an operation that runs or has just failed;
 // decided is false if the rest of the plan does not depend on it.
-func (l *Lifecycle[T, R, S]) planOperation(obj T, obs S, record Record) (plan reconciler.Plan[T, S], decided bool) {
+func (p *planner[T, R, S]) planOperation(obj T, obs S, record Record) (plan reconciler.Plan[T, S], decided bool) {
 	o := obs.External()
 	switch {
 	case deleted(obj) && o.Working && o.Operation.Kind == OperationUpdate:
 		return plan, false // the deletion goes on: the cloud refuses it if it cannot do both
 	case o.Working && o.Claimed == "" && !deleted(obj):
-		return l.Do(l.Steps.Claim).Then(l.working(o, record)), true
+		return p.Do(p.Steps.Claim).Then(p.working(o, record)), true
 	case o.Working:
-		return l.End(l.working(o, record)), true
+		return p.End(p.working(o, record)), true
 	case o.Fault == nil, deleted(obj) && o.FaultOf != OperationDelete:
 		return plan, false
 	case o.Made: // an operation that failed left a resource behind
 		return plan, false
 	case o.NeedsStop(): // the step of the change decides
 		return plan, false
-	case o.FaultOf == OperationCreate && o.FaultOnly && len(o.Candidates) == 0 && record.ID == "" && o.Claimed != "" && !l.kind.KeepsClaim(obs, o.Fault):
-		return l.Do(l.Steps.Unclaim).Then(faulted(o)), true
+	case o.FaultOf == OperationCreate && o.FaultOnly && len(o.Candidates) == 0 && record.ID == "" && o.Claimed != "" && !p.kind.KeepsClaim(obs, o.Fault):
+		return p.Do(p.Steps.Unclaim).Then(faulted(o)), true
 	}
-	return l.End(faulted(o)), true
+	return p.End(faulted(o)), true
 }
 
 // faulted is the outcome once an operation failed. Another is sent after a while.

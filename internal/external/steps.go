@@ -68,11 +68,6 @@ func (l *Lifecycle[T, R, S]) steps() Steps[T, S] {
 	}
 }
 
-// Step returns a step of the kind's own.
-func (l *Lifecycle[T, R, S]) Step(name string, needs reconciler.Needs, run func(ctx context.Context, obj T, obs S) error) reconciler.Step[T, S] {
-	return reconciler.Step[T, S]{Name: name, Needs: needs, Run: run}
-}
-
 // claim stores the name and the Cloud of the create that follows. Where names may
 // prove later which object owns a resource, the status holds them, too. It is written
 // before the finalizer: a finalizer without it was added by somebody else.
