@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -109,22 +108,25 @@ type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
 	// reconciler runs the lifecycle; nil before Reconciler was called.
 	reconciler *reconciler.Reconciler[T, S]
 	// object returns an empty one.
-	object   func() T
+	object func() T
+
 	observer *observer[T, R, S]
 	planner  *planner[T, R, S]
+	executor *executor[T, R, S]
 }
 
 // New returns the lifecycle of a kind, whose empty objects and observations
 // object and observation return.
 func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], object func() T, observation func() S, opts Options) *Lifecycle[T, R, S] {
 	outcomes := newOutcomes[R](opts)
-	l := &Lifecycle[T, R, S]{
-		Outcomes: outcomes, kind: kind, object: object,
-		observer: &observer[T, R, S]{Outcomes: outcomes, kind: kind, observation: observation},
+	observer := &observer[T, R, S]{Outcomes: outcomes, kind: kind, observation: observation}
+	executor := &executor[T, R, S]{Outcomes: outcomes, kind: kind, observer: observer}
+	plans := Plans[T, S]{Steps: executor.steps()}
+	planner := &planner[T, R, S]{Outcomes: outcomes, Plans: plans, kind: kind}
+	return &Lifecycle[T, R, S]{
+		Outcomes: outcomes, Plans: plans, kind: kind, object: object,
+		observer: observer, planner: planner, executor: executor,
 	}
-	l.Steps = l.steps()
-	l.planner = &planner[T, R, S]{Outcomes: outcomes, Plans: l.Plans, kind: kind}
-	return l
 }
 
 // Reconciler returns the reconciler that runs the lifecycle.
@@ -202,18 +204,10 @@ func (l *Lifecycle[T, R, S]) CloudOf(ctx context.Context, obj T) (string, error)
 	return l.wanted(ctx, obj, record.Ref)
 }
 
-// ForgetObject drops all that is remembered of an object that is gone.
-func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
-	l.Tracker.Forget(uid)
-	l.Backoff.Forget(uid)
-	l.Looks.Forget(uid)
-	l.kind.ForgetReported(uid)
-}
-
 // ForgetDeleted drops all that is remembered of an object that is deleted, or another
 // manager's. One without a claim is deleted without a reconcile.
 func (l *Lifecycle[T, R, S]) ForgetDeleted(o client.Object) {
-	l.ForgetObject(o.GetUID())
+	l.executor.forget(o.GetUID())
 	l.Directory.Forget(l.ref(o))
 }
 

@@ -54,18 +54,18 @@ type Removal struct {
 // Begin records an operation that the cloud has just accepted, and returns the outcome
 // of the reconcile.
 func (l *Lifecycle[T, R, S]) Begin(obj T, obs S, kind OperationKind, id string) error {
-	return l.begin(obj, obs, kind, id, false)
+	return l.executor.begin(obj, obs, kind, id, false)
 }
 
 // begin is Begin, where only is whether no other create may have taken effect.
-func (l *Lifecycle[T, R, S]) begin(obj T, obs S, kind OperationKind, id string, only bool) error {
+func (e *executor[T, R, S]) begin(obj T, obs S, kind OperationKind, id string, only bool) error {
 	o := obs.External()
-	o.Operation = Operation{ID: id, Kind: kind, Since: l.Clock()}
+	o.Operation = Operation{ID: id, Kind: kind, Since: e.Clock()}
 	o.Working, o.Progress = true, 0
 	o.Now = o.Operation.Since
 	o.Operation.Only = only
-	l.Tracker.Began(obj.GetUID(), o.Operation)
-	return l.working(o, l.kind.Record(obj))
+	e.Tracker.Began(obj.GetUID(), o.Operation)
+	return e.working(o, e.kind.Record(obj))
 }
 
 // observeOperation asks the cloud for the operation of the object that is not known to
