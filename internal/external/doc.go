@@ -5,6 +5,10 @@
 // A kind supplies what differs (Kind). The protocol, which every kind has, is
 // described in docs/design/create-protocol.md.
 //
+// A Lifecycle has an observer, which reads, a planner, which decides, and an
+// executor, which runs the steps. All three use Outcomes, and the executor uses
+// the observer.
+//
 //	kind.go         what a kind supplies
 //	lifecycle.go    the lifecycle and its options
 //	observation.go  what a reconcile knows
