@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -16,6 +17,22 @@ import (
 // namespace before the object is Stalled: what is applied together is not created at once, and
 // many tools give up on an object that is Stalled.
 const grace = time.Minute
+
+const (
+	// RecheckRefused is how often what was refused is tried again unchanged: a spec, a name, the use of a Cloud.
+	RecheckRefused = 10 * time.Minute
+	// listingTime is how long after a start an object waits for the first listing of its cloud before its status reports the
+	// wait.
+	listingTime = 5 * time.Second
+)
+
+// AwaitListing returns the outcome of an object while the first listing of its cloud may still be expected, nil after that.
+func AwaitListing(view inventory.View, started, now time.Time) error {
+	if view.Snapshot != nil || now.Sub(started) >= listingTime {
+		return nil
+	}
+	return &reconciler.WaitError{After: listingTime, Reason: pcapi.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
+}
 
 // Inaccessible returns the outcome for an object whose Cloud does not exist or may not be used
 // in its namespace. It is the same for both. Events enqueue the object when that changes.

@@ -153,14 +153,13 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 // permit returns the outcome of a step whose needs the cloud does not meet now.
 func (l *Lifecycle[T, R, S]) permit(obj T, obs S, needs reconciler.Needs) error {
 	o := obs.External()
-	switch {
-	case !needs.Has(reconciler.NeedsCloud):
+	if !needs.Has(reconciler.NeedsCloud) {
 		return nil
-	case o.View.Snapshot == nil && o.Now.Sub(o.Inventory.StartedAt()) < patience:
-		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
-		return &reconciler.WaitError{After: patience, Reason: pcapi.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
 	}
-	err := unmet(o, needs)
+	err := controller.AwaitListing(o.View, o.Inventory.StartedAt(), o.Now)
+	if err == nil {
+		err = unmet(o, needs)
+	}
 	if err != nil {
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
 	}

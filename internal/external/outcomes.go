@@ -15,14 +15,13 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 const (
-	// RecheckRefused is how often a refused spec or name is tried again unchanged.
-	RecheckRefused = 10 * time.Minute
 	// RecheckSoon is how often something that a person must correct in the cloud is looked at again.
 	RecheckSoon = time.Minute
 	// Safety is how long a reconcile relies on an event of the inventory.
@@ -36,9 +35,6 @@ const (
 	// slowProof is the delay from which the next listing no longer enqueues an object that
 	// waits for the proof that its resource is gone.
 	slowProof = 30 * time.Second
-	// patience is how long after a start an object waits for the first listing of
-	// its cloud before its status reports the wait.
-	patience = 5 * time.Second
 	// tolerated is how many looks on demand may fail in a row before the status of
 	// an object that is Ready reports it: half a minute.
 	tolerated = 5
@@ -152,15 +148,15 @@ func (out *Outcomes[R]) outcomeOf(obj client.Object, o *Observation[R], backoff 
 	case cloud.Is(err, cloud.Displaced):
 		return displacedOutcome(obj, err)
 	case cloud.Is(err, cloud.NeedsStop):
-		return reconciler.Stalled(pcapi.NeedsRestartReason, RecheckRefused, cloud.Public(err))
+		return reconciler.Stalled(pcapi.NeedsRestartReason, controller.RecheckRefused, cloud.Public(err))
 	case cloud.Is(err, cloud.Quota, cloud.NoHost):
 		return reconciler.Wait(RecheckSoon, noRoom(err), "%v", cloud.Public(err))
 	case cloud.Is(err, cloud.Forbidden):
 		return retried(obj, backoff, pcapi.RejectedReason, cloud.Public(err))
 	case cloud.Is(err, cloud.Unsupported):
-		return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, cloud.Public(err))
+		return reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, cloud.Public(err))
 	case cloud.KindOf(err) != "":
-		return reconciler.Stalled(pcapi.RejectedReason, RecheckRefused, cloud.Public(err))
+		return reconciler.Stalled(pcapi.RejectedReason, controller.RecheckRefused, cloud.Public(err))
 	default:
 		return err
 	}
@@ -211,7 +207,7 @@ func (out *Outcomes[R]) unsupported(o *Observation[R]) error {
 	if len(out.Needs) == 0 || !o.Available() || slices.ContainsFunc(out.Needs, o.Capabilities().Has) {
 		return nil
 	}
-	return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, fmt.Errorf(
+	return reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, fmt.Errorf(
 		"Cloud %q has no %ss: %s", o.Cloud, out.Noun, out.Elsewhere))
 }
 
@@ -226,15 +222,15 @@ func (out *Outcomes[R]) progress(identity Identity) error {
 	case cloud.StateDeleting:
 		return reconciler.Wait(Safety, pcapi.DeletingReason, "%s %s is being deleted in the cloud, and not by this operator", out.Noun, identity.ID)
 	case cloud.StateError:
-		return reconciler.Stalled(pcapi.ServerErrorReason, RecheckRefused, cloud.Public(&cloud.Error{
+		return reconciler.Stalled(pcapi.ServerErrorReason, controller.RecheckRefused, cloud.Public(&cloud.Error{
 			Kind: cloud.Failed, Op: fmt.Sprintf("the cloud reports %s %s in error", out.Noun, identity.ID), Detail: cmp.Or(identity.Fault, "look there for the cause"),
 		}))
 	case cloud.StateUnknown:
 		op := fmt.Sprintf("the cloud reports %s %s in a state that this operator does not know", out.Noun, identity.ID)
 		if identity.Fault == "" {
-			return reconciler.Stalled(pcapi.UnknownStateReason, RecheckRefused, errors.New(op))
+			return reconciler.Stalled(pcapi.UnknownStateReason, controller.RecheckRefused, errors.New(op))
 		}
-		return reconciler.Stalled(pcapi.UnknownStateReason, RecheckRefused, cloud.Public(&cloud.Error{Kind: cloud.Failed, Op: op, Detail: strconv.Quote(identity.Fault)}))
+		return reconciler.Stalled(pcapi.UnknownStateReason, controller.RecheckRefused, cloud.Public(&cloud.Error{Kind: cloud.Failed, Op: op, Detail: strconv.Quote(identity.Fault)}))
 	default:
 		return nil
 	}
@@ -242,7 +238,7 @@ func (out *Outcomes[R]) progress(identity Identity) error {
 
 // Moved is the outcome for an object whose resource is on the Cloud that its spec named before.
 func (out *Outcomes[R]) Moved(o *Observation[R], id string) error {
-	return reconciler.Stalled(pcapi.DriftReason, RecheckRefused, fmt.Errorf(
+	return reconciler.Stalled(pcapi.DriftReason, controller.RecheckRefused, fmt.Errorf(
 		"%s %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this %[4]s and create another", out.Noun, id, o.Cloud, out.Kind))
 }
 
@@ -312,7 +308,7 @@ func (out *Outcomes[R]) protected(id, by string) error {
 	if by != "" {
 		by = " of " + by
 	}
-	return reconciler.Stalled(pcapi.BlockedReason, RecheckRefused, fmt.Errorf(
+	return reconciler.Stalled(pcapi.BlockedReason, controller.RecheckRefused, fmt.Errorf(
 		"deletion protection is on, so %s %s is kept: remove the annotation %s%s to delete it", out.Noun, id, pcapi.DeletionProtectionAnnotation, by))
 }
 

@@ -19,10 +19,6 @@ import (
 )
 
 const (
-	// patience is how long a first listing may take before the status reports it.
-	patience = 5 * time.Second
-	// recheckRefused is the time between two reconciles of a GPUInfo that may not use its Cloud.
-	recheckRefused = 10 * time.Minute
 	// maxRequest bounds the stored part of a request, in bytes.
 	maxRequest = 256
 )
@@ -102,9 +98,10 @@ func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation
 	inv := k.directory.Cloud(obs.cloud)
 	view := inv.View()
 	obs.interval = view.Settings.PollInterval
+	if err := controller.AwaitListing(view, inv.StartedAt(), obs.now); err != nil {
+		return err
+	}
 	switch {
-	case view.Snapshot == nil && obs.now.Sub(inv.StartedAt()) < patience:
-		return &reconciler.WaitError{After: patience, Reason: pcapi.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
 	case view.Unavailable != "":
 		return blocked(obs, pcapi.CloudUnavailableReason, "waiting for Cloud %q: %s", obs.cloud, view.Unavailable)
 	case view.Braked:
@@ -253,7 +250,7 @@ func blocked(obs *observation, reason, format string, args ...any) error {
 }
 
 func refusal(reason string, cause error) error {
-	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: recheckRefused}
+	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: controller.RecheckRefused}
 }
 
 // end returns when the GPUInfo's own reservation is over.

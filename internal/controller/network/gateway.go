@@ -5,7 +5,7 @@ import (
 	"net/netip"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -27,6 +27,6 @@ func refusedGateway(net *pcapi.Network) error {
 	default:
 		return nil
 	}
-	return reconciler.Stalled(pcapi.RejectedReason, external.RecheckRefused, fmt.Errorf(
+	return reconciler.Stalled(pcapi.RejectedReason, controller.RecheckRefused, fmt.Errorf(
 		"gateway %s is %s %s: set spec.gateway to another address of it, such as %s", gateway, what, within.Masked(), within.Masked().Addr().Next()))
 }

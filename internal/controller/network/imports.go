@@ -12,6 +12,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -89,7 +90,7 @@ func (k *kind) PlanImport(net *pcapi.Network, obs *observation) plan {
 		return k.Do(k.Steps.Unclaim).Then(reconciler.Wait(time.Second, pcapi.ProgressingReason,
 			"the network was not imported from the Cloud that spec.cloudRef named before"))
 	case obs.importErr != nil:
-		return k.End(reconciler.Stalled(pcapi.RejectedReason, external.RecheckRefused, obs.importErr))
+		return k.End(reconciler.Stalled(pcapi.RejectedReason, controller.RecheckRefused, obs.importErr))
 	case obs.named > 1:
 		return k.End(reconciler.Stalled(pcapi.AmbiguousReason, external.RecheckSoon, fmt.Errorf(
 			"the cloud has %d networks named %q: rename all but one in the cloud, or delete this Network and import another", obs.named, name)))

@@ -7,6 +7,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -27,7 +28,7 @@ func (k *kind) PlanCreate(net *pcapi.Network, obs *observation) plan {
 	refused := refusedGateway(net)
 	switch {
 	case obs.Available() && !obs.Capabilities().Has(cloud.Networks):
-		return k.End(reconciler.Stalled(pcapi.UnsupportedReason, external.RecheckRefused, fmt.Errorf(
+		return k.End(reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, fmt.Errorf(
 			"Cloud %q cannot create networks: delete this Network and create one with spec.import, which names a network that exists there, or name another Cloud in spec.cloudRef", obs.Cloud)))
 	case refused != nil:
 		return k.End(refused)

@@ -222,7 +222,7 @@ func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation)
 	k.Backoff.Forget(net.UID)
 	k.Remember(net, obs, n, false)
 	if !sameGateway(net, n) {
-		return reconciler.Stalled(pcapi.DriftReason, external.RecheckRefused, fmt.Errorf(
+		return reconciler.Stalled(pcapi.DriftReason, controller.RecheckRefused, fmt.Errorf(
 			"the cloud was asked for gateway %s and set %s: look there for the cause", net.Spec.Gateway, n.Gateway))
 	}
 	return nil

@@ -39,7 +39,7 @@ func addressKeys(vm *pcapi.VM) []string {
 func (o *observer) observeAddresses(ctx context.Context, vm *pcapi.VM, obs *observation, i pcapi.VMInterface, net *pcapi.Network) error {
 	for _, address := range i.Addresses {
 		if why := unusable(string(address), net); why != "" {
-			obs.detached = badAddress(pcapi.AddressInvalidReason, external.RecheckRefused, i, address, why)
+			obs.detached = badAddress(pcapi.AddressInvalidReason, controller.RecheckRefused, i, address, why)
 			return nil
 		}
 		holder, err := o.holderOf(ctx, vm, obs, net.Name, address)

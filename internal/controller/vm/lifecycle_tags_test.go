@@ -8,7 +8,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
-	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -118,7 +118,7 @@ func TestTagsAreSentAlone(t *testing.T) {
 		equal(t, "cores", 2, h.cloud.Server("s1").CPU)
 		equal(t, "tags", pairs(), labelsBeside(h.cloud.Server("s1")))
 		h.wantCondition(pcapi.ReadyCondition, "False Rejected", "label env is reserved")
-		h.later(external.RecheckRefused)
+		h.later(controller.RecheckRefused)
 		h.mustReconcile()
 		h.wantCondition(pcapi.ReadyCondition, "True Stopped")
 		equal(t, "tag", "prod", h.cloud.Server("s1").Labels["env"])

@@ -14,7 +14,6 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
-	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -60,7 +59,7 @@ func (o *observer) observeNetwork(ctx context.Context, vm *pcapi.VM, obs *observ
 	case meta.IsStatusConditionFalse(net.Status.Conditions, pcapi.CreatedCondition):
 		obs.detached = unattachable(name, "is lost: see its conditions, or name another in "+field)
 	case net.Status.Cloud != obs.Cloud:
-		obs.detached = reconciler.Stalled(pcapi.NetworkNotReadyReason, external.RecheckRefused, fmt.Errorf(
+		obs.detached = reconciler.Stalled(pcapi.NetworkNotReadyReason, controller.RecheckRefused, fmt.Errorf(
 			"Network %q is on Cloud %q and this VM on Cloud %q: name a Network of the same Cloud, or set spec.cloudRef to that of the Network", name, net.Status.Cloud, obs.Cloud))
 	}
 	return &net, nil

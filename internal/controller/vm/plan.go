@@ -8,6 +8,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -89,7 +90,7 @@ func (k *kind) planWaiting(vm *pcapi.VM, obs *observation, why error) plan {
 // PlanImport takes over a server that exists already.
 func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 	id, rejected := vm.Spec.Import.VMID, func(format string, args ...any) plan {
-		return k.End(reconciler.Stalled(pcapi.RejectedReason, external.RecheckRefused, fmt.Errorf(format, args...)))
+		return k.End(reconciler.Stalled(pcapi.RejectedReason, controller.RecheckRefused, fmt.Errorf(format, args...)))
 	}
 	switch {
 	case obs.Moved:

@@ -6,7 +6,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -42,6 +42,6 @@ func keepsSuspended(vm *pcapi.VM, obs *observation, update cloud.Update) error {
 	case obs.refusal != "":
 		advice = "before it was suspended, the cloud refused them: " + obs.refusal + "; set spec.powerState to On or Off, or edit them"
 	}
-	return reconciler.Stalled(pcapi.NeedsRestartReason, external.RecheckRefused, fmt.Errorf(
+	return reconciler.Stalled(pcapi.NeedsRestartReason, controller.RecheckRefused, fmt.Errorf(
 		"VM %s is suspended, and its size and its disks are changed only when it is not: %s", obs.Resource.ID, advice))
 }

@@ -11,6 +11,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 )
 
@@ -68,7 +69,7 @@ func (r refusals) forget(uid types.UID) {
 // free records that a VM does not have its name on Clouds any more. Refusals of checks before that do not stand.
 func (r refusals) free(vm *pcapi.VM, clouds []string) {
 	for _, on := range clouds {
-		r.freed.Add(digestOf(nameKey(vm, on)), r.clock(), external.RecheckRefused)
+		r.freed.Add(digestOf(nameKey(vm, on)), r.clock(), controller.RecheckRefused)
 	}
 }
 
@@ -76,7 +77,7 @@ func (r refusals) free(vm *pcapi.VM, clouds []string) {
 // cloud's own code proves that the name is prohibited: others answer 403, too.
 func recheckName(refusal error) time.Duration {
 	if cloud.Is(refusal, cloud.Prohibited) && cloud.CodeOf(refusal) != "" {
-		return external.RecheckRefused
+		return controller.RecheckRefused
 	}
 	return external.RecheckSoon
 }

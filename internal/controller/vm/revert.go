@@ -20,8 +20,8 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/controller/vm/field"
-	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/names"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -161,7 +161,7 @@ func (rev *reverter) revert(ctx context.Context, vm *pcapi.VM, obs *observation)
 	}
 	vm.Status.Revert = nil // it had no effect
 	if cloud.Is(err, cloud.NotFound) {
-		return reconciler.Stalled(pcapi.SnapshotUnavailableReason, external.RecheckRefused, fmt.Errorf(
+		return reconciler.Stalled(pcapi.SnapshotUnavailableReason, controller.RecheckRefused, fmt.Errorf(
 			"%w; the VM is not reverted: name another VMSnapshot in spec.currentSnapshotName, or clear it", cloud.Public(err)))
 	}
 	return rev.Failed(vm, &obs.Observation, err)
@@ -190,7 +190,7 @@ func (rev *reverter) uncertain(vm *pcapi.VM, err error) error {
 // revertUnknown ends a revert that cannot be sent again: a second one would destroy what was
 // written since the first.
 func revertUnknown(vm *pcapi.VM, obs *observation) error {
-	return reconciler.Stalled(pcapi.OutcomeUnknownReason, external.RecheckRefused, fmt.Errorf(
+	return reconciler.Stalled(pcapi.OutcomeUnknownReason, controller.RecheckRefused, fmt.Errorf(
 		"the answer to the revert to VMSnapshot %q was lost, and nothing else is done to VM %s: look in the cloud whether it was reverted, then clear spec.currentSnapshotName; to revert the VM once more, set it again",
 		vm.Status.Revert.SnapshotName, obs.Resource.ID))
 }

@@ -9,6 +9,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -172,7 +173,7 @@ func mayStop(vm *pcapi.VM, obs *observation) bool {
 // asks for it anyway.
 func (c *changer) stopToChange(ctx context.Context, vm *pcapi.VM, obs *observation, update cloud.Update, cause error) error {
 	needs := func(format string, args ...any) error {
-		return reconciler.Stalled(pcapi.NeedsRestartReason, external.RecheckRefused, fmt.Errorf(format, args...))
+		return reconciler.Stalled(pcapi.NeedsRestartReason, controller.RecheckRefused, fmt.Errorf(format, args...))
 	}
 	switch {
 	case !obs.Capabilities().Has(cloud.Power):

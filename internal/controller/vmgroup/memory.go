@@ -10,16 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 )
 
-const (
-	// refusedFor is the time until a name that was taken is tried again.
-	refusedFor = 10 * time.Minute
-	// maxRefused bounds the number of names remembered.
-	maxRefused = 10_000
-)
+// maxRefused bounds the number of names remembered.
+const maxRefused = 10_000
 
-// refused remembers the names that are taken by other objects or servers.
+// refused remembers the names that are taken by other objects or servers, until they are tried again.
 type refused struct{ names *cache.LRUExpireCache }
 
 func newRefused(clock func() time.Time) refused {
@@ -27,7 +24,7 @@ func newRefused(clock func() time.Time) refused {
 }
 
 func (r refused) add(g *pcapi.VmGroup, name string) {
-	r.names.Add(types.NamespacedName{Namespace: g.Namespace, Name: name}, true, refusedFor)
+	r.names.Add(types.NamespacedName{Namespace: g.Namespace, Name: name}, true, controller.RecheckRefused)
 }
 
 func (r refused) has(g *pcapi.VmGroup, name string) bool {

@@ -9,6 +9,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -40,7 +41,7 @@ func notReady(snap *pcapi.VMSnapshot, vm *pcapi.VM, server cloud.Server, listed 
 	case vm.Status.VMID == "":
 		return blocked("has no server yet")
 	case snap.Status.VMID != "" && snap.Status.VMID != vm.Status.VMID:
-		return reconciler.Stalled(pcapi.VMNotReadyReason, external.RecheckRefused, fmt.Errorf(
+		return reconciler.Stalled(pcapi.VMNotReadyReason, controller.RecheckRefused, fmt.Errorf(
 			"this VMSnapshot is one of server %s, and VM %q has another now: delete this VMSnapshot and create another", snap.Status.VMID, snap.Spec.VMName))
 	case vm.Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly:
 		return blocked("has managementPolicy ObserveOnly, so nothing of it is changed in the cloud")

@@ -10,7 +10,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -99,11 +99,11 @@ func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error
 		size := (server.Disks.Size(want.Name) + mibPerGiB - 1) / mibPerGiB
 		switch {
 		case lostDisk(vm, server, want.Name):
-			return reconciler.Stalled(pcapi.DriftReason, external.RecheckRefused, fmt.Errorf(
+			return reconciler.Stalled(pcapi.DriftReason, controller.RecheckRefused, fmt.Errorf(
 				"the disk %q was removed from VM %s in the cloud, and is not created again because it would be empty: remove it from spec.disks; to have an empty one, add it again once status.disks does not show it",
 				want.Name, server.ID))
 		case size > want.SizeMiB/mibPerGiB:
-			return reconciler.Stalled(pcapi.UnsupportedReason, external.RecheckRefused, fmt.Errorf(
+			return reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, fmt.Errorf(
 				"the disk %q of VM %s has %dGi in the cloud, and disks cannot shrink: set its size in spec.disks to %dGi", want.Name, server.ID, size, size))
 		}
 	}

@@ -23,7 +23,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -184,7 +184,7 @@ func Lacks(fields ...string) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	return reconciler.Stalled(pcapi.UnsupportedReason, external.RecheckRefused, fmt.Errorf("this cloud cannot set %s: remove it from the spec, or set it back",
+	return reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, fmt.Errorf("this cloud cannot set %s: remove it from the spec, or set it back",
 		strings.Join(fields, ", ")))
 }
 
