@@ -1,6 +1,7 @@
 package mockcloud
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -60,8 +61,8 @@ func TestEachFieldOfACreateIsBoundedAndNeedsItsCapability(t *testing.T) {
 			}
 			send := func(opts Options, value string) string {
 				h := start(t, opts)
-				h.cloud.PutNetwork(Network{ID: "n1", Name: "n1", CIDR: "10.0.0.0/24"})
-				if err := h.cloud.PutHost(Host{Name: "h1", Zone: "z1"}); err != nil {
+				_, failed := h.cloud.PutNetwork(Network{ID: "n1", Name: "n1", CIDR: "10.0.0.0/24"})
+				if err := errors.Join(failed, h.cloud.PutHost(Host{Name: "h1", Zone: "z1"})); err != nil {
 					t.Fatal(err)
 				}
 				body := `{"name":"x","` + name + `":` + value + `}`
@@ -89,9 +90,9 @@ func TestEachFieldOfACreateIsBoundedAndNeedsItsCapability(t *testing.T) {
 
 func TestFieldsOfCapabilitiesThatAreOffAreUnsupported(t *testing.T) {
 	for name, tc := range map[string]struct{ method, path, body string }{
-		"change of labels":           {"PATCH", "/servers/any", `{"labels":{}}`},
-		"change of the power state":  {"PATCH", "/servers/any", `{"powerState":"On"}`},
-		"label filter":               {"GET", "/servers?label=a%3Db", ``},
+		"change of labels":          {"PATCH", "/servers/any", `{"labels":{}}`},
+		"change of the power state": {"PATCH", "/servers/any", `{"powerState":"On"}`},
+		"label filter":              {"GET", "/servers?label=a%3Db", ``},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false}})
