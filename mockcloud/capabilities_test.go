@@ -1,6 +1,7 @@
 package mockcloud
 
 import (
+	"encoding/base64"
 	"errors"
 	"reflect"
 	"strings"
@@ -38,7 +39,7 @@ func TestEachFieldOfACreateIsBoundedAndNeedsItsCapability(t *testing.T) {
 		// value is accepted, and beyond is more than is allowed.
 		value, beyond string
 	}{
-		"name":         {beyond: text(300)},
+		"name":         {beyond: text(maxName + 1)},
 		"cpu":          {value: `2`, beyond: `1025`},
 		"memory":       {value: `2`, beyond: `65537`},
 		"template":     {value: `"debian"`, beyond: text(256)},
@@ -46,14 +47,16 @@ func TestEachFieldOfACreateIsBoundedAndNeedsItsCapability(t *testing.T) {
 		"networkId":    {Networks, `"n1"`, text(256)},
 		"powerState":   {Power, `"On"`, `"Sideways"`},
 		"labels":       {Labels, `{"a":"b"}`, `{"a":` + text(1025) + `}`},
-		"userData":     {UserData, `"YWJj"`, `"` + strings.Repeat("YWJj", 22_000) + `"`},
-		"disks":        {Disks, `[{"name":"data","size":1}]`, `[{"name":"data","size":1000000000}]`},
+		"userData":     {UserData, `"YWJj"`, `"` + base64.StdEncoding.EncodeToString(make([]byte, maxUserData+1)) + `"`},
+		"disks":        {Disks, `[{"name":"data","size":1}]`, `[{"name":"data","size":16385}]`},
 		"zone":         {Zones, `"z1"`, text(256)},
 		"antiAffinity": {WithAntiAffinity, `{"group":"g","policy":"Preferred"}`, `{"group":` + text(256) + `,"policy":"Preferred"}`},
 		"interfaces":   {Networks, `[{"networkId":"n1"}]`, `[` + strings.Repeat(`{"networkId":"n1"},`, 8) + `{"networkId":"n1"}]`},
 	}
+	fields := map[string]bool{}
 	for field := range reflect.TypeFor[createServer]().Fields() {
 		name := field.Tag.Get("json")
+		fields[name] = true
 		t.Run(name, func(t *testing.T) {
 			tc, known := cases[name]
 			if !known {
@@ -82,9 +85,19 @@ func TestEachFieldOfACreateIsBoundedAndNeedsItsCapability(t *testing.T) {
 				without = Options{Capabilities: map[Capability]bool{tc.needs: false}}
 			}
 			if got := send(without, tc.value); got != CodeUnsupported {
-				t.Errorf("without %s: got %q, want %s", tc.needs, got, CodeUnsupported)
+				t.Errorf("with %+v: got %q, want %s", without, got, CodeUnsupported)
+			}
+			if tc.needs != "" {
+				if listed := start(t, without).call(200, "GET", "/capabilities", "").body; strings.Contains(listed, `"`+string(tc.needs)+`"`) {
+					t.Errorf("%s is off and listed: %s", tc.needs, listed)
+				}
 			}
 		})
+	}
+	for name := range cases {
+		if !fields[name] {
+			t.Errorf("a create has no field %s", name)
+		}
 	}
 }
 

@@ -119,7 +119,7 @@ func (b createServer) check() error {
 	if err := checkName(b.Name); err != nil {
 		return err
 	}
-	for field, text := range map[string]*string{"template": b.Template, "folder": b.Folder, "zone": b.Zone} {
+	for field, text := range map[string]*string{"template": b.Template, "folder": b.Folder, "networkId": b.NetworkID, "zone": b.Zone} {
 		if text != nil && len(*text) > maxText {
 			return invalid("%s is longer than %d bytes", field, maxText)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// Client is one cloud's REST API. It is safe for concurrent use. Each method calls one
-// of the parts.
+// Client is one cloud's REST API. It is safe for concurrent use. Keys are sent only to a cloud
+// that honours them, and only calls with one are ever sent twice.
 type Client struct {
 	transport    *transport.Transport
 	ignored      *ignored
@@ -74,7 +74,7 @@ func (c *Client) resources(cfg Config) {
 	}
 	c.servers = &serverClient{calls: c.calls, capabilities: c.capabilities, pages: pages, ignored: c.ignored, scrubber: texts}
 	c.watches = &watchClient{
-		calls: c.calls, session: c.session, exchange: c.exchange, capabilities: c.capabilities, servers: c.servers, ignored: c.ignored,
+		calls: c.calls, exchange: c.exchange, capabilities: c.capabilities, servers: c.servers, ignored: c.ignored,
 	}
 	c.operations = &operationClient{calls: c.calls, capabilities: c.capabilities, ignored: c.ignored, scrubber: texts}
 	c.hosts = &hostClient{calls: c.calls, capabilities: c.capabilities, ignored: c.ignored}
@@ -90,7 +90,8 @@ func asError(err *cloud.Error) error {
 	return err
 }
 
-// Capabilities asks the cloud what it can do.
+// Capabilities asks the cloud what it can do. Other calls decide by the last answer what to send
+// and what to refuse. A success proves that the cloud answers and accepts the credentials.
 func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	return c.capabilities.Capabilities(ctx)
 }
@@ -146,7 +147,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	return c.servers.CreateServer(ctx, req)
 }
 
-// UpdateServer changes a server in place.
+// UpdateServer changes a server in place. It is never sent twice.
 func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
 	return c.servers.UpdateServer(ctx, id, update)
 }

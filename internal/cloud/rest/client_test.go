@@ -184,7 +184,9 @@ func TestClientExposesNoSecret(t *testing.T) {
 		}
 	}
 	c.Close(t.Context())
-	expose(fmt.Sprintf("%v %+v %#v %+v", c, c, c, c.session.credentials))
+	for _, part := range []any{c, c.session.credentials, c.exchange, c.exchange.classifier, c.exchange.scrubber, c.calls, c.capabilities, c.servers, c.watches} {
+		expose(fmt.Sprintf("%v %+v %#v", part, part, part))
+	}
 	families, err := reg.Gather()
 	expose(fmt.Sprint(families, err))
 	if text := exposed.String(); strings.Contains(text, "hunter") || !strings.Contains(text, `"answerID":"answer-id"`) {

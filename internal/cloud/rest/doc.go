@@ -3,7 +3,7 @@
 //
 // A call passes through these files in this order:
 //
-//	client.go          the interfaces of package cloud; each method calls the client of a resource
+//	client.go          New, and the interfaces of package cloud, whose methods call the client of a resource
 //	servers.go         one method a call; update.go, networks.go, snapshots.go, revert.go and
 //	                   hosts.go likewise; operations.go also reads references to operations
 //	pages.go           pages of the listing of servers

@@ -60,8 +60,7 @@ func (n *networkClient) GetNetwork(ctx context.Context, id string) (cloud.Networ
 	return n.doNetwork(ctx, call, id)
 }
 
-// CreateNetwork creates a network. The key is sent only to a cloud that honours
-// keys; only then is the call ever sent twice.
+// CreateNetwork creates a network.
 func (n *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
 	op := "create network " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {

@@ -7,8 +7,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// RevertServer reverts a server to a snapshot. The key is sent only to a cloud that honours
-// keys; only then is the call ever sent twice.
+// RevertServer reverts a server to a snapshot.
 func (s *snapshotClient) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
 	op := "revert to snapshot " + quote(req.SnapshotID)
 	if req.SnapshotID == "" {

@@ -105,8 +105,7 @@ func (s *serverClient) StreamServers(ctx context.Context, opts cloud.ListServers
 	}
 }
 
-// CreateServer creates a server. The key is sent only to a cloud that honours
-// keys; only then is the call ever sent twice.
+// CreateServer creates a server.
 func (s *serverClient) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
 	op := "create server " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {

@@ -48,8 +48,7 @@ func (s *snapshotClient) ListSnapshots(ctx context.Context, serverID string) ([]
 	return snapshots, nil
 }
 
-// CreateSnapshot creates a snapshot. The key is sent only to a cloud that honours
-// keys; only then is the call ever sent twice.
+// CreateSnapshot creates a snapshot.
 func (s *snapshotClient) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (cloud.Snapshot, error) {
 	op := "create snapshot " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {

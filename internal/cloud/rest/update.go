@@ -7,7 +7,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// UpdateServer changes a server in place. It is never sent twice.
+// UpdateServer changes a server in place.
 func (s *serverClient) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
 	call, err := serverCall(http.MethodPatch, id, "update server ")
 	if err != nil {

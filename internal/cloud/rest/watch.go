@@ -26,7 +26,6 @@ const (
 // watchClient reports changes of servers.
 type watchClient struct {
 	calls        *calls
-	session      *session
 	exchange     *exchange
 	capabilities *capabilityClient
 	servers      *serverClient
@@ -76,7 +75,7 @@ type watch struct {
 func (w *watch) read(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	opening, end := w.client.exchange.transport.WithTimeout(ctx)
+	opening, end := w.client.calls.transport.WithTimeout(ctx)
 	defer end()
 	inTime, open := context.AfterFunc(opening, cancel), false
 	w.ended = false
@@ -94,7 +93,7 @@ func (w *watch) read(ctx context.Context) error {
 		open = inTime()
 		return w.follow(ctx, call, newEventReader(&alive{body: body, cancel: cancel}))
 	}
-	_, failure := w.client.session.authorized(ctx, call)
+	_, failure := w.client.calls.session.authorized(ctx, call)
 	switch {
 	case failure == nil:
 		return &cloud.Error{Kind: cloud.Unavailable, Op: call.op, Detail: "the stream of events ended"}

@@ -26,7 +26,7 @@
 //
 //	holds.go        what outlives a client: Retry-After, refused credentials
 //	usage.go        the calls under way, for Close
-//	times.go        how long calls may take, and sessions and names are used
+//	times.go        how long calls may take, and how long sessions and names are used
 //	retry.go        whether and when a call is tried again
 //
 // Backends make their errors with:

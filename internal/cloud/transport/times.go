@@ -2,7 +2,7 @@ package transport
 
 import "time"
 
-// Times that all backends have in common.
+// Times that backends share.
 const (
 	// DefaultTimeout bounds one call with all its tries, if the configuration does not.
 	DefaultTimeout = 30 * time.Second
@@ -11,8 +11,8 @@ const (
 	// WorkTimeout bounds how long a call waits for the end of what it began in the cloud, such as
 	// a snapshot. Then the caller comes back.
 	WorkTimeout = 5 * time.Second
-	// NameLifetime is how long the name of an id, or the id of a name, is used without asking
-	// again: of flavors, images, networks, hosts, folders.
+	// NameLifetime is how long the ids of flavors, images and networks, and the names of hosts
+	// and folders, are used without asking again.
 	NameLifetime = 5 * time.Minute
 
 	// renewBefore is how long before its end a session is renewed.
@@ -24,7 +24,7 @@ const (
 // clock: the time is zero, too, and the session is renewed when the cloud refuses it.
 func RenewalTime(end time.Time) time.Time {
 	life := time.Until(end)
-	if end.IsZero() || life <= 0 {
+	if life <= 0 {
 		return time.Time{}
 	}
 	return end.Add(-min(renewBefore, life/10))

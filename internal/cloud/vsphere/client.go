@@ -85,7 +85,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 // readers makes the parts that read.
 func (c *Client) readers(cfg Config) {
 	c.templates = &templates{session: c.session, place: cfg.Place}
-	c.sites = &sites{session: c.session, place: cfg.Place, replaced: c.templates.forget, locating: make(chan struct{}, 1), defectHold: defaultHold}
+	c.sites = &sites{session: c.session, place: cfg.Place, replaced: c.templates.forget, locating: make(chan struct{}, 1), defectHold: answerLifetime}
 	c.tasks = &tasks{calls: c.calls, session: c.session, age: defaultTaskAge}
 	c.refs = &refs{}
 	c.vms = &vms{calls: c.calls, faults: c.faults, session: c.session, sites: c.sites, place: cfg.Place, refs: c.refs}

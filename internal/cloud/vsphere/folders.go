@@ -59,7 +59,7 @@ func (f *folders) get(at *site, name string) (types.ManagedObjectReference, bool
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found, ok := f.known[name]
-	return found.ref, ok && f.of == at && time.Since(found.at) < defaultHold
+	return found.ref, ok && f.of == at && time.Since(found.at) < answerLifetime
 }
 
 func (f *folders) put(at *site, name string, ref types.ManagedObjectReference, since time.Time) {

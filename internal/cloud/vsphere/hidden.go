@@ -17,8 +17,8 @@ type hidden struct {
 	found bool
 }
 
-// any reports whether there are hidden VMs below the root. A VM that was readable to this client
-// before is found by its reference.
+// any reports whether there are hidden VMs below the root. The answer is used for answerLifetime:
+// a VM that was readable to this client before is found by its reference.
 func (h *hidden) any(ctx context.Context, at *site) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,6 +36,6 @@ func (h *hidden) any(ctx context.Context, at *site) (bool, error) {
 		exists := vm.lost() || vm.faults[uuidPath] != nil || vm.props[powerPath] == types.VirtualMachinePowerStatePoweredOn // and is not being created
 		return exists && !vm.configured() && vm.text(summaryUUIDPath) == ""
 	})
-	h.until = time.Now().Add(defaultHold)
+	h.until = time.Now().Add(answerLifetime)
 	return h.found, nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// defaultHold is how long an answer of a vCenter is used that somebody may change at any time: a folder, which can be
-// moved; a site without one of its zones; that no VM is hidden.
-const defaultHold = 10 * time.Second
+// answerLifetime is how long an answer of a vCenter is used that somebody may change at any time: a folder, which can be
+// moved; a site without one of its zones; whether VMs are hidden.
+const answerLifetime = 10 * time.Second
 
 // sites finds the site, and remembers it.
 type sites struct {
