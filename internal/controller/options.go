@@ -7,7 +7,7 @@
 //	interfaces.go  the network interfaces that a VM asks for
 //	capabilities.go
 //	               what a Cloud reports that it can do
-//	access.go      the outcome for an object that may not use its Cloud
+//	access.go      outcomes for objects whose Cloud may not be used, or is not listed yet
 package controller
 
 import (

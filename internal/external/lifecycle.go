@@ -206,7 +206,8 @@ func (l *Lifecycle[T, R, S]) CloudOf(ctx context.Context, obj T) (string, error)
 // ForgetDeleted drops all that is remembered of an object that is deleted, or another
 // manager's. One without a claim is deleted without a reconcile.
 func (l *Lifecycle[T, R, S]) ForgetDeleted(o client.Object) {
-	l.executor.forget(o.GetUID())
+	l.forget(o.GetUID())
+	l.kind.ForgetReported(o.GetUID())
 	l.Directory.Forget(l.ref(o))
 }
 

@@ -57,7 +57,7 @@ func (l *Lifecycle[T, R, S]) Begin(obj T, obs S, kind OperationKind, id string) 
 	return l.executor.begin(obj, obs, kind, id, false)
 }
 
-// begin is Begin, where only is whether no other create may have taken effect.
+// begin does what Begin does. only: no other create may have taken effect.
 func (e *executor[T, R, S]) begin(obj T, obs S, kind OperationKind, id string, only bool) error {
 	o := obs.External()
 	o.Operation = Operation{ID: id, Kind: kind, Since: e.Clock()}

@@ -40,8 +40,8 @@ const (
 	tolerated = 5
 )
 
-// Outcomes returns the outcomes of reconciles whose calls fail, or which wait. It has what all parts of a
-// lifecycle share: the options, and what this process remembers of the objects.
+// Outcomes is what the parts of a lifecycle share: the options, and what this process remembers of the
+// objects. Its methods return the outcomes of failed calls and of waits.
 type Outcomes[R any] struct {
 	Options
 	// Tracker holds the open creates of this process.
@@ -57,6 +57,13 @@ func newOutcomes[R any](opts Options) *Outcomes[R] {
 	}
 	opts.Elsewhere = cmp.Or(opts.Elsewhere, tenancy.Elsewhere)
 	return &Outcomes[R]{Options: opts, Tracker: pending.NewTracker(), Backoff: backoff(), Looks: backoff()}
+}
+
+// forget drops what is remembered of an object that is gone.
+func (out *Outcomes[R]) forget(uid types.UID) {
+	out.Tracker.Forget(uid)
+	out.Backoff.Forget(uid)
+	out.Looks.Forget(uid)
 }
 
 // unmet returns why a step with these needs cannot run now; nil if it can.

@@ -234,6 +234,10 @@ type Plans[T reconciler.Object, S any] struct {
 
 // Step returns a step of the kind's own.
 func (Plans[T, S]) Step(name string, needs reconciler.Needs, run func(ctx context.Context, obj T, obs S) error) reconciler.Step[T, S] {
+	return newStep(name, needs, run)
+}
+
+func newStep[T reconciler.Object, S any](name string, needs reconciler.Needs, run func(ctx context.Context, obj T, obs S) error) reconciler.Step[T, S] {
 	return reconciler.Step[T, S]{Name: name, Needs: needs, Run: run}
 }
 

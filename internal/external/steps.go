@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/pending"
@@ -64,7 +62,7 @@ type executor[T reconciler.Object, R any, S Observed[R]] struct {
 
 // steps returns the steps that the executor runs.
 func (e *executor[T, R, S]) steps() Steps[T, S] {
-	step := Plans[T, S]{}.Step
+	step := newStep[T, S]
 	return Steps[T, S]{
 		FirstClaim:      step(StepClaim, change, e.claim),
 		Claim:           step(StepClaim, reconciler.Mutates, e.claim),
@@ -384,16 +382,9 @@ func (e *executor[T, R, S]) release(ctx context.Context, obj T, obs S) error {
 		return err
 	}
 	e.forget(obj.GetUID())
+	e.kind.ForgetReported(obj.GetUID())
 	if o.Gone && o.Resource != nil {
 		e.kind.ForgetResource(obs, e.kind.Identify(*o.Resource).ID)
 	}
 	return err
-}
-
-// forget drops all that is remembered of an object that is gone.
-func (e *executor[T, R, S]) forget(uid types.UID) {
-	e.Tracker.Forget(uid)
-	e.Backoff.Forget(uid)
-	e.Looks.Forget(uid)
-	e.kind.ForgetReported(uid)
 }

@@ -96,7 +96,7 @@ func unusable(text string, net *pcapi.Network) string {
 // it before this one; nil if there is none. One that is being deleted comes last.
 func (o *observer) holderOf(ctx context.Context, vm *pcapi.VM, obs *observation, network string, address pcapi.VMAddress) (holder *pcapi.VM, err error) {
 	var list pcapi.VMList
-	err = o.client.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{addressIndex: addressKey(network, address)}, client.UnsafeDisableDeepCopy)
+	err = o.Client.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{addressIndex: addressKey(network, address)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list the VMs with the address %s: %w", address, err)
 	}

@@ -71,7 +71,7 @@ func newIdleHarness(tb testing.TB) (*harness, *readOnlyCache) {
 		tb.Fatalf("Get: %v", err)
 	}
 	cache := &readOnlyCache{vm: h.vm(), cloud: &c}
-	h.readFrom(cache)
+	h.kind.Client = cache
 	h.reconciler.Client = cache
 	h.cloud.TakeCalls(cloudfake.ListServers)
 	h.events = nil

@@ -24,8 +24,6 @@ import (
 // classIndex finds the VMs that have not taken their class yet, by its name.
 const classIndex = "class"
 
-const stepTakeClass = "TakeClass"
-
 // explainFlavor adds the class to the error of a flavor that does not exist.
 func explainFlavor(vm *pcapi.VM, err error) error {
 	unknown, ok := errors.AsType[*cloud.Error](err)
@@ -52,7 +50,7 @@ func (o *observer) observeClass(ctx context.Context, vm *pcapi.VM, obs *observat
 	if len(untakenClass(vm)) == 0 || !vm.DeletionTimestamp.IsZero() || observeOnly(vm) {
 		return nil
 	}
-	class, err := tenancy.OpenClass(ctx, o.client, vm.Namespace, name)
+	class, err := tenancy.OpenClass(ctx, o.Client, vm.Namespace, name)
 	if denied, ok := errors.AsType[*tenancy.AccessError](err); ok {
 		why := denied.Or("name another in spec.className")
 		controller.LogAccess(ctx, vm, denied, why.Error())

@@ -11,7 +11,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// confirmImport reads a server that is to be imported. It fails if that is not as it was listed.
+// confirmImport reads a server that is to be imported. It fails if the server differs from the listing.
 func (k *kind) confirmImport(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	listed := *obs.Resource
 	server, err := k.Get(ctx, obs, listed.ID)

@@ -25,22 +25,24 @@ type freed struct {
 	refusals refusals
 }
 
+// handler returns the handler of events of VMs.
 func (f freed) handler() handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if was, is := e.ObjectOld.(*pcapi.VM), e.ObjectNew.(*pcapi.VM); leaving(was) != leaving(is) {
-				f.enqueue(ctx, is, !leaving(is), q)
+				f.enqueueWaiting(ctx, is, !leaving(is), q)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			if vm := e.Object.(*pcapi.VM); leaving(vm) { // it has the finalizer, although that was removed
-				f.enqueue(ctx, vm, true, q)
+				f.enqueueWaiting(ctx, vm, true, q)
 			}
 		},
 	}
 }
 
-func (f freed) enqueue(ctx context.Context, vm *pcapi.VM, gone bool, q queue) {
+// enqueueWaiting enqueues the VMs that wait for the name, the server or the addresses of a VM. gone: the VM does not have them any more.
+func (f freed) enqueueWaiting(ctx context.Context, vm *pcapi.VM, gone bool, q queue) {
 	on, err := f.cloudOf(ctx, vm)
 	var same []string
 	if err == nil {

@@ -23,7 +23,7 @@ func (o *observer) observeGroup(ctx context.Context, vm *pcapi.VM, obs *observat
 		return nil
 	}
 	var g pcapi.VmGroup
-	err := o.client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: owner.Name}, &g, client.UnsafeDisableDeepCopy)
+	err := o.Client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: owner.Name}, &g, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read VmGroup %q: %w", owner.Name, err)
 	}

@@ -33,7 +33,7 @@ const (
 	pollInterval = 30 * time.Second
 	settleTime   = 2 * time.Minute
 
-	// quiet and patience are how long internal/external waits before the status reports
+	// quiet and patience are how long it takes until the status reports
 	// a deletion in progress and a cloud that was not listed yet.
 	quiet    = 5 * time.Second
 	patience = 5 * time.Second
@@ -172,12 +172,6 @@ func (h *harness) start() {
 	h.kind = newKind(h.client, controller.Options{Probes: h.prober(), Live: h.client, Directory: h.directory, Cluster: "cluster", Clock: h.Now, Alone: func() bool { return h.alone }}, h)
 	h.reconciler = h.kind.Reconciler(h)
 }
-
-// readFrom makes the kind read from and write to another client than that of the harness.
-func (h *harness) readFrom(c client.Client) { h.kind.Client, h.kind.observer.client = c, c }
-
-// readLiveFrom makes the kind read what no cache may hold from another reader.
-func (h *harness) readLiveFrom(r client.Reader) { h.kind.Live, h.kind.observer.live = r, r }
 
 // connect connects the Cloud, as its controller does, and lists it.
 func (h *harness) connect() {

@@ -48,7 +48,7 @@ func (o *observer) ownerAlive(ctx context.Context, labels map[string]string) (bo
 	if key.Namespace == "" || key.Name == "" {
 		return false, nil
 	}
-	err := o.live.Get(ctx, key, &owner)
+	err := o.Live.Get(ctx, key, &owner)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil

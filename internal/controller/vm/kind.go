@@ -17,7 +17,8 @@ type (
 	lifecycle = external.Lifecycle[*pcapi.VM, cloud.Server, *observation]
 )
 
-// kind is the VM kind for internal/external. It plans; its parts observe, and carry the plans out.
+// kind implements external.Kind for VMs. It plans, creates, deletes and reports. Its parts observe servers and other
+// objects, check names, and change and revert servers.
 type kind struct {
 	external.Defaults[*pcapi.VM, cloud.Server, *observation]
 	*lifecycle
@@ -31,7 +32,7 @@ type kind struct {
 	names    *nameChecker
 	changer  *changer
 	reverter *reverter
-	steps    steps
+	vmSteps  steps
 }
 
 var _ external.Kind[*pcapi.VM, cloud.Server, *observation] = (*kind)(nil)
@@ -41,20 +42,22 @@ func newKind(c client.Client, opts controller.Options, recorder events.EventReco
 	if k.probes == nil {
 		k.probes = probe.New(probe.Options{})
 	}
-	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
+	k.assemble(opts.Cluster, external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
 		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History, Queues: opts.Queues, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, EventConditions: reconciler.EventConditions(pcapi.GuestReadyCondition), LostAdvice: "delete this object and create another",
-	})
-	k.servers = &servers{cluster: opts.Cluster, tracker: k.Tracker, clock: k.Clock}
-	k.observer = &observer{
-		client: k.Client, live: k.Live, tracker: k.Tracker, createOpen: k.CreateOpen, abandoned: k.Abandoned,
-		servers: k.servers, refusals: k.refusals, probes: k.probes,
-	}
+	}))
+	return k
+}
+
+// assemble makes the parts of the kind, which use its lifecycle.
+func (k *kind) assemble(cluster string, l *lifecycle) {
+	k.lifecycle = l
+	k.servers = &servers{cluster: cluster, tracker: k.Tracker, clock: k.Clock}
+	k.observer = &observer{lifecycle: k.lifecycle, servers: k.servers, refusals: k.refusals, probes: k.probes}
 	k.names = &nameChecker{lifecycle: k.lifecycle, observer: k.observer, refusals: k.refusals}
 	k.changer = &changer{lifecycle: k.lifecycle, servers: k.servers, refusals: k.refusals}
 	k.reverter = &reverter{lifecycle: k.lifecycle, servers: k.servers, changer: k.changer, recorder: k.recorder}
-	k.steps = newSteps(k)
-	return k
+	k.vmSteps = newSteps(k)
 }
 
 // forgetVM drops all that is remembered of a VM that is gone.

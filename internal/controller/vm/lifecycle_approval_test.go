@@ -94,7 +94,7 @@ func (withoutForecast) Foresee(string, *pcapi.VM, *observation) ([]pcapi.Planned
 
 func TestStepThatNoForecastDescribesWaits(t *testing.T) {
 	h := newHarness(t, everything, vmWith(needsApproval))
-	h.kind.lifecycle = external.New(withoutForecast{h.kind}, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, h.kind.Options)
+	h.kind.assemble("cluster", external.New(withoutForecast{h.kind}, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, h.kind.Options))
 	h.reconciler = h.kind.Reconciler(h)
 	h.mustReconcile()
 	h.wantServers()

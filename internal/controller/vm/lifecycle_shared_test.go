@@ -278,7 +278,7 @@ func TestOnlyNotFoundMeansGone(t *testing.T) {
 
 func TestReadErrorFailsReconcile(t *testing.T) {
 	h := newHarness(t, uniqueNamesOnly, vmWith())
-	h.readFrom(unreadable{h.client})
+	h.kind.Client = unreadable{h.client}
 	if _, err := h.reconcile(); err == nil {
 		t.Error("the reconcile did not fail")
 	}
@@ -286,7 +286,7 @@ func TestReadErrorFailsReconcile(t *testing.T) {
 	h.wantCondition(pcapi.ReadyCondition, "False Error")
 
 	h = newHarness(t, uniqueNamesOnly, vmWith())
-	h.readFrom(unlistable{h.client})
+	h.kind.Client = unlistable{h.client}
 	if _, err := h.reconcile(); err == nil {
 		t.Error("the reconcile did not fail, although other VMs may have the name")
 	}

@@ -94,11 +94,11 @@ func TestFailedLookForTheOwnerOfAnImportNamesNoOtherTenant(t *testing.T) {
 			"samplecontroller.k8s.io/namespace": "team-b", "samplecontroller.k8s.io/name": "db",
 		}
 	}))
-	h.readLiveFrom(interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
+	h.kind.Live = interceptor.NewClient(h.client.(client.WithWatch), interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
 			return errors.New(`Get "https://10.96.0.1:443/apis/samplecontroller.k8s.io/v1alpha1/namespaces/` + key.Namespace + `/vms/db": timeout`)
 		},
-	}))
+	})
 	h.later(time.Second)
 	_, _ = h.reconcile()
 	h.wantNoWords("team-b", "10.96.0.1")

@@ -62,7 +62,7 @@ func (l *live) Get(ctx context.Context, key client.ObjectKey, o client.Object, o
 func TestUserDataIsReadOnceAndSentWithCreate(t *testing.T) {
 	h := newHarness(t, everything, vmWith(withUserData), bootSecret())
 	reader := &live{Reader: h.client}
-	h.readLiveFrom(reader)
+	h.kind.Live = reader
 	equal(t, "result", ctrl.Result{}, h.mustReconcile())
 	h.wantCalls("check web", "create web")
 	equal(t, "user data", []string{bootData}, h.cloud.UserData("web"))
@@ -81,7 +81,7 @@ func TestUserDataIsReadOnceAndSentWithCreate(t *testing.T) {
 func TestKeysNeedNoSecret(t *testing.T) {
 	h := newHarness(t, everything, vmWith(withKey))
 	reader := &live{Reader: h.client}
-	h.readLiveFrom(reader)
+	h.kind.Live = reader
 	h.mustReconcile()
 	equal(t, "user data", []string{"#cloud-config\nssh_authorized_keys: [\"ssh-ed25519 AAAA ann\"]\n"}, h.cloud.UserData("web"))
 	equal(t, "reads of Secrets", 0, reader.reads)
@@ -108,7 +108,7 @@ func TestVMWaitsForItsSecret(t *testing.T) {
 			}
 			h := newHarness(t, everything, vmWith(withUserData), secret)
 			reader := &live{Reader: h.client, err: test.err}
-			h.readLiveFrom(reader)
+			h.kind.Live = reader
 			h.wantRequeue(time.Second, h.mustReconcile())
 			h.wantRequeue(2*time.Second, h.mustReconcile())
 			h.wantCalls()
@@ -139,7 +139,7 @@ func TestVMThatOnlyWaitsForItsSecretIsRemovedAtOnce(t *testing.T) {
 func TestSecretIsNotReadWhileCloudIsUnavailable(t *testing.T) {
 	h := newHarness(t, everything, vmWith(withUserData), bootSecret())
 	reader := &live{Reader: h.client}
-	h.readLiveFrom(reader)
+	h.kind.Live = reader
 	h.inv.MarkUnavailable("it is away")
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable")
@@ -247,7 +247,7 @@ func TestFailedOperationThatQuotesUserDataShowsNothingOfIt(t *testing.T) {
 		"the Secret has no label": {func(h *harness) error {
 			return h.client.Update(t.Context(), bootSecret(func(s *corev1.Secret) { s.Labels = nil }))
 		}, "may quote the user data: look in the cloud"},
-		"the Secret cannot be read": {func(h *harness) error { h.readLiveFrom(&live{Reader: h.client, err: errReset}); return nil }, "may quote the user data: look in the cloud"},
+		"the Secret cannot be read": {func(h *harness) error { h.kind.Live = &live{Reader: h.client, err: errReset}; return nil }, "may quote the user data: look in the cloud"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, operating, vmWith(withUserData), bootSecret())

@@ -74,8 +74,8 @@ func (n *nameChecker) confirm(ctx context.Context, vm *pcapi.VM, obs *observatio
 	return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf("%w, or set spec.deletionPolicy to Orphan to release this object", err))
 }
 
-// mustConfirm reports whether the claimed name is to be confirmed, where names are unique: not every create was clearly
-// refused.
+// mustConfirm reports whether the cloud must be asked for the claimed name before the claim is removed: names are unique,
+// and a create was sent that was not clearly refused.
 func (n *nameChecker) mustConfirm(vm *pcapi.VM, obs *observation) bool {
 	sent := !n.Tracker.UnknownSince(vm.UID, time.Time{}).IsZero() // by this process, whatever the status says
 	unsent := !claimStored(obs) || unchecked(vm, obs) && !sent || n.Tracker.UnknownSince(vm.UID, obs.ClaimedAt).IsZero()

@@ -46,7 +46,7 @@ func (o *observer) observeNetworks(ctx context.Context, vm *pcapi.VM, obs *obser
 func (o *observer) observeNetwork(ctx context.Context, vm *pcapi.VM, obs *observation, i pcapi.VMInterface) (*pcapi.Network, error) {
 	var net pcapi.Network
 	name, field := i.NetworkRef.Name, networkField(i)
-	err := o.client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &net)
+	err := o.Client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &net)
 	switch {
 	case apierrors.IsNotFound(err):
 		obs.detached = unattachable(name, "does not exist: create it, or name another in "+field)

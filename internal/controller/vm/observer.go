@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller/vm/field"
@@ -15,21 +13,16 @@ import (
 	"github.com/privatecloud/operator/internal/probe"
 )
 
-// observer observes what a plan needs beside the VM and its server: the objects that the VM refers to, and other VMs.
+// observer reads what a plan needs in addition to the server: its utilization, the objects that the VM refers to, and other
+// VMs. It remembers refusals of a size.
 type observer struct {
-	// client reads from the cache, and live from the API server.
-	client, live client.Reader
-	tracker      *pending.Tracker
-	// createOpen and abandoned are those of the lifecycle.
-	createOpen func(*pcapi.VM) bool
-	abandoned  func() []*pcapi.VM
-
+	*lifecycle
 	servers  *servers
 	refusals refusals
 	probes   *probe.Prober
 }
 
-// relate observes the utilisation where the listing does not include it, the class that
+// relate observes the utilization where the listing does not include it, the class that
 // the VM takes, the Networks of a new VM, and other VMs that have the name or the server.
 func (o *observer) relate(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if !obs.Capabilities().Has(cloud.BulkStatus) && !obs.Capabilities().Has(cloud.NoStatus) {
@@ -41,7 +34,7 @@ func (o *observer) relate(ctx context.Context, vm *pcapi.VM, obs *observation) e
 	observeSocket(o.probes, vm, obs)
 	o.observeRefusal(vm, obs)
 	o.observeQuotes(ctx, vm, obs)
-	observeNoHost(ctx, o.client, vm, obs)
+	observeNoHost(ctx, o.Client, vm, obs)
 	if err := o.observeImport(ctx, vm, obs); err != nil {
 		return err
 	}
@@ -105,11 +98,11 @@ func observeUtilization(ctx context.Context, vm *pcapi.VM, obs *observation) {
 // while the server was to be started or suspended, or its tags.
 func (o *observer) observeRefusal(vm *pcapi.VM, obs *observation) {
 	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate {
-		o.tracker.AcceptShutdown(vm.UID, time.Time{})
+		o.Tracker.AcceptShutdown(vm.UID, time.Time{})
 	}
 	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && !obs.NeedsStop() && obs.Resource != nil && sizeFirst(field.Difference(vm, *obs.Resource)) {
-		o.tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
+		o.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
 	}
-	obs.refusal, _ = o.tracker.RefusalOf(vm.UID, vm.Generation)
+	obs.refusal, _ = o.Tracker.RefusalOf(vm.UID, vm.Generation)
 	obs.untagged = o.refusals.recallTags(vm)
 }

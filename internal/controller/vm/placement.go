@@ -50,8 +50,8 @@ func explain(ctx context.Context, reader client.Reader, vm *pcapi.VM, obs *obser
 		e.Detail += fmt.Sprintf("; spec.zone is %q", vm.Spec.Zone)
 	}
 	if vm.Spec.AntiAffinity != nil {
-		if peers, err := peers(ctx, reader, vm, obs.Cloud); err == nil { // else the cloud's reason has to do
-			e.Detail += fmt.Sprintf("; of the anti-affinity group %q %s", vm.Spec.AntiAffinity.Group, hostsOf(peers))
+		if others, err := peers(ctx, reader, vm, obs.Cloud); err == nil { // else the cloud's reason has to do
+			e.Detail += fmt.Sprintf("; of the anti-affinity group %q %s", vm.Spec.AntiAffinity.Group, hostsOf(others))
 		}
 	}
 	return &e
@@ -65,11 +65,11 @@ func peers(ctx context.Context, reader client.Reader, vm *pcapi.VM, cloudName st
 		return nil, fmt.Errorf("list the VMs of the anti-affinity group %q: %w", vm.Spec.AntiAffinity.Group, err)
 	}
 	own := *vm.Spec.AntiAffinity
-	peers := slices.DeleteFunc(slices.Clone(list.Items), func(other pcapi.VM) bool {
+	others := slices.DeleteFunc(slices.Clone(list.Items), func(other pcapi.VM) bool {
 		return other.Name == vm.Name || other.Status.Cloud != cloudName || other.Status.VMID == "" || *other.Spec.AntiAffinity != own
 	})
-	slices.SortFunc(peers, func(a, b pcapi.VM) int { return cmp.Compare(a.Name, b.Name) })
-	return peers, nil
+	slices.SortFunc(others, func(a, b pcapi.VM) int { return cmp.Compare(a.Name, b.Name) })
+	return others, nil
 }
 
 // hostsOf says where VMs run.

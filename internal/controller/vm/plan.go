@@ -42,9 +42,9 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 	case obs.nameErr != nil:
 		return k.End(refusedName(obs, cloud.Public(obs.nameErr)))
 	case claimed:
-		return k.creating(vm, obs, k.steps.checkName)
+		return k.creating(vm, obs, k.vmSteps.checkName)
 	}
-	return k.creating(vm, obs, k.steps.checkName, k.Steps.FirstClaim)
+	return k.creating(vm, obs, k.vmSteps.checkName, k.Steps.FirstClaim)
 }
 
 // creating plans for a create after these steps. What the create needs of a Secret is
@@ -54,10 +54,10 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 	var steps []step
 	if obs.class != nil {
-		steps = append(steps, k.steps.takeClass)
+		steps = append(steps, k.vmSteps.takeClass)
 	}
 	if secretOf(vm) != nil {
-		steps = append(steps, k.steps.readUserData)
+		steps = append(steps, k.vmSteps.readUserData)
 	}
 	p := k.Do(append(append(steps, before...), k.Steps.Create)...)
 	switch {
@@ -114,11 +114,11 @@ func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 	case obs.Resource.Name != vm.Spec.VMName:
 		return rejected("VM %s is named %q in the cloud: set spec.vmname to that", id, obs.Resource.Name)
 	case observeOnly(vm):
-		return k.Do(k.steps.confirmImport, k.Steps.Adopt).Then(k.Progress(*obs.Resource))
+		return k.Do(k.vmSteps.confirmImport, k.Steps.Adopt).Then(k.Progress(*obs.Resource))
 	case !obs.Owned:
-		return k.Do(k.steps.confirmImport, k.Steps.Claim, k.steps.label, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
+		return k.Do(k.vmSteps.confirmImport, k.Steps.Claim, k.vmSteps.label, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
 	case !obs.Capabilities().Has(cloud.Labels):
-		return k.Do(k.steps.confirmImport, k.Steps.Claim, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
+		return k.Do(k.vmSteps.confirmImport, k.Steps.Claim, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
 	}
 	return k.Do(k.Steps.Claim, k.Steps.Adopt).Then(k.Adopted(vm, *obs.Resource))
 }
@@ -138,7 +138,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	case vm.RevertOpen():
 		p.Steps = append(p.Steps, revert.Steps...)
 	case lacksLabels(vm, obs, server):
-		p.Steps, p.Outcome = append(p.Steps, k.steps.confirmImport, k.steps.label), k.Adopted(vm, server)
+		p.Steps, p.Outcome = append(p.Steps, k.vmSteps.confirmImport, k.vmSteps.label), k.Adopted(vm, server)
 	case vm.Spec.Import != nil && ofAnother(vm, obs, server):
 		p.Outcome = foreign(server)
 	case len(obs.Duplicates) > 0:
@@ -148,7 +148,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	case server.Name != wantedName(vm):
 		p.Outcome = misnamed(vm, obs, server)
 	case obs.class != nil:
-		p.Steps = append(p.Steps, k.steps.takeClass)
+		p.Steps = append(p.Steps, k.vmSteps.takeClass)
 		p.Outcome = reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is getting the size of VMClass %q", server.ID, obs.class.Name)
 	case !obs.Owned && (len(update) > 0 || len(revert.Steps) > 0 || restartOf(vm, obs.Now) == restartDue):
 		p.Outcome = foreign(server)
@@ -203,13 +203,13 @@ func (k *kind) planChanges(vm *pcapi.VM, obs *observation, update cloud.Update) 
 	case len(update) == 0:
 		p.Outcome = rest
 	case update.Has(cloud.LabelPart): // sent alone, whatever else is refused
-		p.Steps, p.Outcome = append(p.Steps, k.steps.update), rest
+		p.Steps, p.Outcome = append(p.Steps, k.vmSteps.update), rest
 	case refused != nil:
 		p.Outcome = refused
 	case keeps != nil:
 		p.Outcome = keeps
 	default:
-		p.Steps, p.Outcome = append(p.Steps, k.steps.update), rest
+		p.Steps, p.Outcome = append(p.Steps, k.vmSteps.update), rest
 	}
 	return p
 }
@@ -232,7 +232,7 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 	case obs.Gone, obs.Resource == nil, !keep && unrecorded && len(obs.Duplicates) > 0:
 		return plan{}, false
 	case keep && obs.labelled():
-		return k.Do(k.steps.unlabel, k.Steps.Release), true
+		return k.Do(k.vmSteps.unlabel, k.Steps.Release), true
 	case keep, obs.rival != nil, unrecorded && !accepted(vm, obs):
 		return k.Do(k.Steps.Release), true
 	}
@@ -289,7 +289,7 @@ func notProved(vm *pcapi.VM, obs *observation) error {
 func (k *kind) planRelease(obs *observation) plan {
 	switch {
 	case obs.Proved():
-		return k.Do(k.Steps.Adopt, k.steps.unlabel, k.Steps.Release)
+		return k.Do(k.Steps.Adopt, k.vmSteps.unlabel, k.Steps.Release)
 	case !obs.ShowsAbsence():
 		return k.Do(k.Steps.Look)
 	case obs.SettleTimeLeft > 0:

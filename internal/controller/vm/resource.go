@@ -132,7 +132,7 @@ func (k *kind) ConfirmNothing(vm *pcapi.VM, obs *observation) []step {
 	if !k.names.mustConfirm(vm, obs) {
 		return nil
 	}
-	return []step{k.steps.confirmName}
+	return []step{k.vmSteps.confirmName}
 }
 
 // Made refuses a server that carries the labels of another owner, or none. Once the VM is deleted, those of

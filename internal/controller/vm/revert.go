@@ -54,7 +54,7 @@ func (o *observer) observeRevert(ctx context.Context, vm *pcapi.VM, obs *observa
 		return nil
 	}
 	var snap pcapi.VMSnapshot
-	err := o.client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &snap, client.UnsafeDisableDeepCopy)
+	err := o.Client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &snap, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read VMSnapshot %q: %w", name, err)
 	}

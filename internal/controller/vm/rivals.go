@@ -151,7 +151,7 @@ func (o *observer) observeHolders(ctx context.Context, vm *pcapi.VM, obs *observ
 
 // hasName reports whether the status of a VM says that its server may have the name. Users can write finalizers.
 func (o *observer) hasName(vm *pcapi.VM) bool {
-	return vm.Status.VMID != "" || vm.Status.NameInCloud != "" || o.createOpen(vm)
+	return vm.Status.VMID != "" || vm.Status.NameInCloud != "" || o.CreateOpen(vm)
 }
 
 // freeSoon returns the outcome for a VM that wants what holders have, if all of these are being deleted; else nil. It
@@ -179,7 +179,7 @@ func freeSoon(vm *pcapi.VM, holders []pcapi.VM) error {
 // use is decided here. A VM whose status records nothing does not count if its
 // namespace may not use its Cloud.
 func (o *observer) others(ctx context.Context, vm *pcapi.VM, obs *observation, index, value string, accept func(*pcapi.VM) bool) ([]pcapi.VM, error) {
-	same, err := tenancy.SameCloud(ctx, o.client, obs.Cloud)
+	same, err := tenancy.SameCloud(ctx, o.Client, obs.Cloud)
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +190,11 @@ func (o *observer) others(ctx context.Context, vm *pcapi.VM, obs *observation, i
 	for _, on := range append(same, unresolved) {
 		var list pcapi.VMList
 		wanted := key(on, value)
-		err := o.client.List(ctx, &list, matching(index, wanted), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+		err := o.Client.List(ctx, &list, matching(index, wanted), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 		if err != nil {
 			return nil, fmt.Errorf("list VMs by %s: %w", index, err)
 		}
-		for _, abandoned := range o.abandoned() {
+		for _, abandoned := range o.Abandoned() {
 			if has(abandoned, index, wanted) {
 				list.Items = append(list.Items, *abandoned)
 			}
@@ -222,7 +222,7 @@ func (o *observer) counts(ctx context.Context, vm *pcapi.VM, on string, same []s
 		return slices.Contains(same, vm.Status.Cloud), nil
 	}
 	if on == unresolved {
-		uses, err := tenancy.CloudFor(ctx, o.client, vm.Namespace, vm.Spec.CloudRef)
+		uses, err := tenancy.CloudFor(ctx, o.Client, vm.Namespace, vm.Spec.CloudRef)
 		if err != nil {
 			return false, err
 		}
@@ -230,10 +230,10 @@ func (o *observer) counts(ctx context.Context, vm *pcapi.VM, on string, same []s
 			return false, nil
 		}
 	}
-	allowed, err := tenancy.Allowed(ctx, o.client, vm.Namespace, on)
+	allowed, err := tenancy.Allowed(ctx, o.Client, vm.Namespace, on)
 	if !allowed || err != nil || vm.Spec.Import == nil || vm.Status.VMID != "" {
 		return allowed, err
 	}
-	c, err := tenancy.Open(ctx, o.client, vm.Namespace, on)
+	c, err := tenancy.Open(ctx, o.Client, vm.Namespace, on)
 	return err == nil && tenancy.MayImport(&c.Spec, vm.Namespace, vm.Spec.Import.VMID) == nil, err
 }

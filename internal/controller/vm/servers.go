@@ -12,9 +12,9 @@ import (
 	"github.com/privatecloud/operator/internal/pending"
 )
 
-// servers finds out which servers of a cloud are those of a VM.
+// servers finds the servers of a VM, and remembers what the cloud answers about them.
 type servers struct {
-	// cluster is the UID of the cluster, which owner labels have.
+	// cluster is the UID of the cluster, as in owner labels.
 	cluster string
 	tracker *pending.Tracker
 	clock   func() time.Time

@@ -7,6 +7,8 @@ import (
 
 // The names of the steps that only VMs have.
 const (
+	stepTakeClass     = "TakeClass"
+	stepReadUserData  = "ReadUserData"
 	stepCheckName     = "CheckName"
 	stepConfirmName   = "ConfirmName"
 	stepConfirmImport = "ConfirmImport"
@@ -39,7 +41,7 @@ type steps struct {
 	update step
 }
 
-// newSteps returns the steps of a kind that has its parts.
+// newSteps returns the steps of k, whose parts must be set.
 func newSteps(k *kind) steps {
 	return steps{
 		takeClass:     k.Step(stepTakeClass, reconciler.Mutates, k.takeClass),

@@ -17,7 +17,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// changer changes the servers of VMs. Its methods return the outcome, nil if the server is as it was to be.
+// changer changes the servers of VMs. Its steps return nil once the server is as the spec says.
 type changer struct {
 	*lifecycle
 

@@ -16,8 +16,6 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-const stepReadUserData = "ReadUserData"
-
 // secretOf returns the reference to the Secret with the user data; nil if there is none.
 func secretOf(vm *pcapi.VM) *pcapi.SecretKeyReference {
 	if vm.Spec.Bootstrap == nil {
@@ -62,7 +60,7 @@ func (o *observer) observeQuotes(ctx context.Context, vm *pcapi.VM, obs *observa
 	}
 	fault := *obs.Fault
 	var secret corev1.Secret
-	err := o.live.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: ref.Name}, &secret)
+	err := o.Live.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: ref.Name}, &secret)
 	if data := secret.Data[ref.Key]; err == nil && secret.Labels[pcapi.UserDataLabel] == "true" && len(data) > 0 {
 		obs.Fault = quoteless(fault, cloudinit.Compose(data, vm.Spec.Bootstrap.CloudInit.SSHAuthorizedKeys), data)
 		return

@@ -7,7 +7,7 @@
 //	member.go      names and states of members
 //	template.go    what members are created with, and what a change of it does to them
 //	disks.go       disks of members
-//	memory.go      what this process remembers: names that are taken, failures
+//	memory.go      what this process remembers: failures, sizes, steps to be continued, names that are taken
 //	moves.go       which members are created, changed and deleted (pure)
 //	plan.go        the steps and the outcome (pure)
 //	steps.go       what the steps do

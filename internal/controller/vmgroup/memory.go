@@ -58,7 +58,18 @@ type record struct {
 	changed map[change]int
 }
 
-// with calls do with the record of a group, and drops the record if nothing is left in it.
+// get returns what is remembered of a group.
+func (m *memory) get(group types.UID) record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.of[group]; r != nil {
+		return *r
+	}
+	return record{}
+}
+
+// with calls do with the record of a group, and drops the record if nothing is left in it. m is locked
+// meanwhile: do does not call its methods.
 func (m *memory) with(group types.UID, do func(*record)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,38 +101,32 @@ func (m *memory) setSize(group types.UID, members int) {
 
 // memberDelay returns the time between an event of a member and the reconcile of its group, so
 // that the reconciles of large groups look at a bounded number of members in a time.
-func (m *memory) memberDelay(group types.UID) (delay time.Duration) {
-	m.with(group, func(r *record) {
-		delay = memberDelay * time.Duration(max(membersPerDelay, r.members)) / membersPerDelay
-	})
-	return delay
+func (m *memory) memberDelay(group types.UID) time.Duration {
+	return memberDelay * time.Duration(max(membersPerDelay, m.get(group).members)) / membersPerDelay
 }
 
 // untilReplaceable returns the time until failed members may be replaced; 0 if they may be now.
-func (m *memory) untilReplaceable(group types.UID, now time.Time) (left time.Duration) {
-	m.with(group, func(r *record) { left = max(0, r.replaceable.Sub(now)) })
-	return left
+func (m *memory) untilReplaceable(group types.UID, now time.Time) time.Duration {
+	return max(0, m.get(group).replaceable.Sub(now))
 }
 
 // observeErrors returns for how long members of a group whose servers are in error may still
 // recover. The time counts from the first observation by this process, and only while their
 // Cloud answers.
 func (m *memory) observeErrors(group types.UID, obs *observation, now time.Time, grace time.Duration) map[types.UID]time.Duration {
-	left := map[types.UID]time.Duration{}
-	m.with(group, func(r *record) {
-		since := map[types.UID]time.Time{}
-		for _, vm := range obs.members {
-			if !inError(vm) {
-				continue
-			}
-			first, known := r.errors[vm.UID]
-			if !known || !obs.reachable {
-				first = now
-			}
-			since[vm.UID], left[vm.UID] = first, max(0, first.Add(grace).Sub(now))
+	since, left := map[types.UID]time.Time{}, map[types.UID]time.Duration{}
+	before := m.get(group).errors
+	for _, vm := range obs.members {
+		if !inError(vm) {
+			continue
 		}
-		r.errors = since
-	})
+		first, known := before[vm.UID]
+		if !known || !obs.reachable {
+			first = now
+		}
+		since[vm.UID], left[vm.UID] = first, max(0, first.Add(grace).Sub(now))
+	}
+	m.with(group, func(r *record) { r.errors = since })
 	return left
 }
 

@@ -166,7 +166,7 @@ func cloudOfOldest(members []*pcapi.VM, counts func(*pcapi.VM) bool) *pcapi.Clou
 	return oldest.Spec.CloudRef
 }
 
-// listed reports whether a Cloud was listed once, so that its capabilities are known.
+// listed reports whether a Cloud was listed once.
 func listed(c *pcapi.Cloud) bool { return c.Status.Servers != nil }
 
 // orphaned reports whether the deletion of the group leaves the members.
