@@ -38,7 +38,18 @@ func useDefaultCloud(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "wait", "--for=create", "cloud/default", "--timeout=60s")
 	kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
-	kubectl(ctx, "patch", "cloud", "default", "--type=merge", "-p", `{"spec":{"settleTime":"10s"}}`)
+	writeCloud(ctx, "", "patch", "cloud", "default", "--type=merge", "-p", `{"spec":{"settleTime":"10s"}}`)
+}
+
+// writeCloud runs a kubectl command that writes a Cloud until the API server accepts it. OLM renews the
+// certificate of the webhook after an installation or an upgrade, also of a CSV that has Succeeded, and the pod
+// with the new one starts later: Clouds are refused until then.
+func writeCloud(ctx context.Context, manifest string, args ...string) {
+	GinkgoHelper()
+	Eventually(func() error {
+		_, err := tryKubectl(ctx, manifest, args...)
+		return err
+	}).Should(Succeed(), func() string { return "the webhook for Clouds:\n" + admission(ctx) })
 }
 
 // deploySeparateCloud deploys a mock cloud in a namespace of its own, and creates a Cloud for it.
@@ -71,12 +82,12 @@ spec:
         securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
 `, separateCloud, images, version))
 	kubectl(ctx, "rollout", "status", "deployment/mock-cloud", "-n", separateCloud, "--timeout=120s")
-	apply(ctx, fmt.Sprintf(`
+	writeCloud(ctx, fmt.Sprintf(`
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: Cloud
 metadata: {name: %[1]s}
 spec: {endpoint: "http://mock-cloud.%[1]s.svc:8080", pollInterval: 5s, allowedNamespaces: {}}
-`, separateCloud))
+`, separateCloud), "apply", "--server-side", "-f", "-")
 	kubectl(ctx, "wait", "--for=condition=Ready", "cloud/"+separateCloud, "--timeout=60s")
 }
 
@@ -87,13 +98,11 @@ func expectRefusedCloud(ctx context.Context) {
 	cloud := func(allowed string) string {
 		return fmt.Sprintf(`{apiVersion: samplecontroller.k8s.io/v1alpha1, kind: Cloud, metadata: {name: open}, spec: {endpoint: "http://open.test"%s}}`, allowed)
 	}
-	// OLM renews the certificate after an upgrade, and the pod with the new one starts later.
-	Eventually(func() string {
+	Eventually(func() string { // see writeCloud
 		output, _ := tryKubectl(ctx, cloud(""), "create", "--dry-run=server", "-f", "-")
 		return output
 	}).Should(ContainSubstring(refusal), func() string { return "the webhook for Clouds:\n" + admission(ctx) })
-	output, err := tryKubectl(ctx, cloud(", allowedNamespaces: {}"), "create", "--dry-run=server", "-f", "-")
-	Expect(err).NotTo(HaveOccurred(), output)
+	writeCloud(ctx, cloud(", allowedNamespaces: {}"), "create", "--dry-run=server", "-f", "-")
 }
 
 // adminPort is the mock's port of the admin API, which it serves on loopback only.
