@@ -120,3 +120,9 @@ const VMNetworkIndex = "network"
 // VMSnapshotVMIndex is the cache index of VMSnapshots by the name of their VM. The VM
 // controller registers it.
 const VMSnapshotVMIndex = "vm"
+
+// ClockFunc is a clock for caches of Kubernetes libraries.
+type ClockFunc func() time.Time
+
+// Now returns the current time.
+func (c ClockFunc) Now() time.Time { return c() }

@@ -32,7 +32,7 @@ type refusals struct {
 
 func newRefusals(clock func() time.Time) refusals {
 	bounded := func() *cache.LRUExpireCache {
-		return cache.NewLRUExpireCacheWithClock(maxRefusals, clockFunc(clock))
+		return cache.NewLRUExpireCacheWithClock(maxRefusals, controller.ClockFunc(clock))
 	}
 	return refusals{names: bounded(), tags: bounded(), freed: bounded(), clock: clock}
 }
@@ -117,7 +117,3 @@ func (r refusals) recallTags(vm *pcapi.VM) error {
 	last, _ := recallOf(r.tags, vm, func() digest { return tagsDigest(vm) })
 	return last.cause
 }
-
-type clockFunc func() time.Time
-
-func (c clockFunc) Now() time.Time { return c() }

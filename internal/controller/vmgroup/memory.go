@@ -20,7 +20,7 @@ const maxRefused = 10_000
 type refused struct{ names *cache.LRUExpireCache }
 
 func newRefused(clock func() time.Time) refused {
-	return refused{names: cache.NewLRUExpireCacheWithClock(maxRefused, clockFunc(clock))}
+	return refused{names: cache.NewLRUExpireCacheWithClock(maxRefused, controller.ClockFunc(clock))}
 }
 
 func (r refused) add(g *pcapi.VmGroup, name string) {
@@ -31,10 +31,6 @@ func (r refused) has(g *pcapi.VmGroup, name string) bool {
 	_, ok := r.names.Get(types.NamespacedName{Namespace: g.Namespace, Name: name})
 	return ok
 }
-
-type clockFunc func() time.Time
-
-func (c clockFunc) Now() time.Time { return c() }
 
 // memory holds what this process remembers of groups between reconciles. A new process begins
 // without it: replacements are then delayed anew, and steps begin slowly. The zero value is ready
