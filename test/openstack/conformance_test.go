@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// callTime bounds a case: a server takes some seconds on a busy machine.
-	callTime = 3 * time.Minute
+	// callTime only ends what hangs: a case makes several servers, each of which takes many seconds on a busy machine.
+	callTime = 10 * time.Minute
 	// pollTime is the time between two looks at a server. Each look takes the processor from
 	// what it waits for.
 	pollTime = 400 * time.Millisecond
