@@ -61,6 +61,24 @@ lock() {
   echo $$ >"$1/pid"
 }
 
+# install_packages HINT PACKAGE...: with CI=true, installs the Debian packages, as one process at a time; otherwise it dies
+# and says how to install them, followed by HINT.
+install_packages() {
+  local hint=$1 install
+  shift
+  install=(apt-get install --yes --no-install-recommends "$@")
+  [ "${CI:-}" = true ] || die "packages are missing: $*. On Debian or Ubuntu: ${install[*]}$hint"
+  say "installing packages: $*"
+  mkdir -p "$cache"
+  lock "$cache/apt.lock"
+  # With RUNLEVEL=1, no service of a package is started.
+  { apt-get update -q && DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 "${install[@]}" -q; } >/dev/null || {
+    rm -rf "$cache/apt.lock"
+    die "${install[*]} failed; run it by hand"
+  }
+  rm -rf "$cache/apt.lock"
+}
+
 # with_progress WHAT COMMAND...: runs COMMAND and prints every 15 seconds that WHAT is in progress. An interrupt stops
 # COMMAND, too.
 with_progress() {

@@ -23,12 +23,7 @@ need pkg-config pkg-config
 [ -f /usr/include/seccomp.h ] || missing+=(libseccomp-dev)
 [[ $(ldd "$(command -v busybox || echo /none)" 2>&1) = *'not a dynamic executable'* ]] || missing+=(busybox-static)
 [ -f /etc/ssl/certs/ca-certificates.crt ] || missing+=(ca-certificates)
-if [ ${#missing[@]} -gt 0 ]; then
-  install=(apt-get install --yes --no-install-recommends "${missing[@]}")
-  [ "${CI:-}" = true ] || die "packages are missing: ${missing[*]}. On Debian or Ubuntu: ${install[*]}"
-  say "installing packages: ${missing[*]}"
-  { apt-get update -q && DEBIAN_FRONTEND=noninteractive "${install[@]}" -q; } >/dev/null || die "${install[*]} failed; run it by hand"
-fi
+[ ${#missing[@]} -eq 0 ] || install_packages "" "${missing[@]}"
 
 mkdir -p "$state/bin"
 [ -d "$cache/tools/scorecard-test" ] ||

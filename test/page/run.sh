@@ -14,11 +14,7 @@ find_chromium() {
 
 if ! chromium=$(find_chromium); then
   [ -z "${CHROMIUM:-}" ] || exit 1
-  install=(apt-get install --yes --no-install-recommends chromium fonts-dejavu-core)
-  [ "${CI:-}" = true ] ||
-    die "there is no Chromium: install it (Debian: ${install[*]}), or set CHROMIUM to the path of a Chromium or Chrome"
-  say "installing Chromium"
-  { apt-get update -q && DEBIAN_FRONTEND=noninteractive "${install[@]}" -q; } >/dev/null || die "${install[*]} failed; run it by hand"
+  install_packages "; or set CHROMIUM to the path of a Chromium or Chrome" chromium fonts-dejavu-core
   chromium=$(find_chromium)
 fi
 export CHROMIUM=$chromium MOCKCLOUD=$bin/mockcloud
