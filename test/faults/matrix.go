@@ -163,12 +163,14 @@ type matrixCase struct {
 	effects  []effect
 }
 
-// anyEffect returns all phases for effects in the cloud, and those but late for others.
+// anyEffect returns all phases for effects in the cloud. For others it returns only
+// after: what is stored before a write to the API server is what is stored after the
+// effect before it, and FAULTS=full and the simulation kill there, too.
 func anyEffect(e effect) []phase {
 	if e.side == cloudSide {
 		return everyPhase(e)
 	}
-	return []phase{before, after}
+	return []phase{after}
 }
 
 // cloudEffect returns all phases for effects in the cloud, and none for others.
