@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,19 +24,19 @@ var everything = cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Un
 	cloud.Power, cloud.Resize, cloud.Folders, cloud.Sizing, cloud.ExclusiveNames, cloud.PowerAtCreate, cloud.WithUserData, cloud.WithDisks)
 
 func without(missing ...cloud.Capability) cloud.Capabilities {
-	var caps []cloud.Capability
-	for _, c := range everything {
-		if !(cloud.NewCapabilities(missing...).Has(c)) {
-			caps = append(caps, c)
-		}
-	}
-	return cloud.NewCapabilities(caps...)
+	return slices.DeleteFunc(slices.Clone(everything), func(c cloud.Capability) bool { return slices.Contains(missing, c) })
 }
 
 var (
 	withoutKeys     = without(cloud.Idempotency)
 	withoutProofs   = without(cloud.Idempotency, cloud.Labels, cloud.UniqueNames)
 	uniqueNamesOnly = without(cloud.Idempotency, cloud.Labels)
+
+	// capabilitySets are those that plans depend on. They are made once, since tests visit many thousands of situations.
+	capabilitySets = []cloud.Capabilities{
+		everything, withoutKeys, uniqueNamesOnly, withoutProofs, without(cloud.Labels), without(cloud.Labels, cloud.UniqueNames),
+		without(cloud.Idempotency, cloud.UniqueNames), without(cloud.Resize, cloud.Power, cloud.Sizing), withSuspend,
+	}
 )
 
 var (

@@ -46,8 +46,7 @@ func exhaust(body func(pick)) int {
 // situation picks a VM and an observation that Observe can return.
 func situation(p pick) (*pcapi.VM, *observation) {
 	vm := vmWith()
-	obs := obsWith(one(p, everything, withoutKeys, uniqueNamesOnly, withoutProofs, without(cloud.Labels), without(cloud.Labels, cloud.UniqueNames),
-		without(cloud.Idempotency, cloud.UniqueNames), without(cloud.Resize, cloud.Power, cloud.Sizing), withSuspend))
+	obs := obsWith(one(p, capabilitySets...))
 	deleting := p.bool()
 	if deleting {
 		deleted(vm)
