@@ -9,27 +9,60 @@ const (
 	FlavorMatchAtLeast FlavorMatch = "AtLeast"
 )
 
+// OpenStackInterface is a kind of endpoint in the catalog of services.
+// +kubebuilder:validation:Enum=Public;Internal;Admin
+type OpenStackInterface string
+
+const (
+	// OpenStackInterfacePublic is for clients of any network.
+	OpenStackInterfacePublic OpenStackInterface = "Public"
+	// OpenStackInterfaceInternal is for clients inside the cloud's own network.
+	OpenStackInterfaceInternal OpenStackInterface = "Internal"
+	// OpenStackInterfaceAdmin is for administrators.
+	OpenStackInterfaceAdmin OpenStackInterface = "Admin"
+)
+
 // OpenStackCloud holds the settings that only a Cloud of type OpenStack has. Its
 // endpoint is the URL of the identity service, version 3. One Cloud is one project in
 // one region.
 type OpenStackCloud struct {
-	// region is the region whose services are used, at most 255 characters. May be
-	// empty if the catalog of services has one region only.
+	// cloudName is the name of the cloud in the clouds.yaml of the Secret, at most 255
+	// characters. May be empty if the file has one cloud only.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cloud Name"
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	CloudName string `json:"cloudName,omitempty"`
+
+	// region is the region whose services are used, at most 255 characters. Defaults to
+	// that of the clouds.yaml. May be empty if the catalog of services has one region only.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Region"
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Region string `json:"region,omitempty"`
 
-	// project is the name of the project, at most 64 characters. Required with
-	// username and password. An application credential belongs to a project already;
-	// if project is set, the operator refuses a credential of another one.
+	// interface selects the endpoints of the catalog of services: Public, Internal or
+	// Admin. Defaults to that of the clouds.yaml, else to Public.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Interface"
+	// +optional
+	Interface OpenStackInterface `json:"interface,omitempty"`
+
+	// endpoints are the URLs of services that are used in place of those of the catalog.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Endpoints"
+	// +optional
+	Endpoints OpenStackEndpoints `json:"endpoints,omitzero"`
+
+	// project is the name or the id of the project, at most 64 characters; the name with
+	// username and password, where it is required. An application credential, a token and a
+	// clouds.yaml have a project already; if project is set, the operator refuses
+	// credentials of another one.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Project"
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Project string `json:"project,omitempty"`
 
 	// domain is the name of the domain of the user and of the project, at most 255
-	// characters. Used with username and password only. Defaults to Default.
+	// characters. Used with username and password, and where a clouds.yaml has no domain.
+	// Defaults to Default.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Domain"
 	// +kubebuilder:default=Default
 	// +kubebuilder:validation:MaxLength=255
@@ -59,6 +92,28 @@ type OpenStackCloud struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	AvailabilityZone string `json:"availabilityZone,omitempty"`
+}
+
+// OpenStackEndpoints are URLs of services, http or https, without user, query or fragment,
+// at most 2048 characters each. The version is added where it is missing.
+type OpenStackEndpoints struct {
+	// compute is the URL of the compute service (nova).
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^/?#@\s]+(/[^?#\s]*)?$`
+	// +optional
+	Compute string `json:"compute,omitempty"`
+
+	// network is the URL of the network service (neutron).
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^/?#@\s]+(/[^?#\s]*)?$`
+	// +optional
+	Network string `json:"network,omitempty"`
+
+	// image is the URL of the image service (glance).
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^/?#@\s]+(/[^?#\s]*)?$`
+	// +optional
+	Image string `json:"image,omitempty"`
 }
 
 // OpenStackImages says which image servers are created from.

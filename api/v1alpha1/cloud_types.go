@@ -55,9 +55,9 @@ type CloudSpec struct {
 
 	// credentialsSecretRef names a Secret in the operator's namespace that has
 	// either token, or username and password for a session; for VSphere either of
-	// these, or tls.crt and tls.key; for OpenStack either applicationCredentialId and
-	// applicationCredentialSecret, or username and password. If it has ca.crt, only
-	// this CA is trusted. The Secret must have the label
+	// these, or tls.crt and tls.key; for OpenStack either clouds.yaml, or
+	// applicationCredentialId and applicationCredentialSecret, or username and password.
+	// If it has ca.crt, only this CA is trusted. The Secret must have the label
 	// samplecontroller.k8s.io/credentials-for with the name of this Cloud. Absent for
 	// a cloud that needs no credentials. A change of the Secret takes effect within
 	// one pollInterval.

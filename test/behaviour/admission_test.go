@@ -86,6 +86,9 @@ var invalidClouds = map[string]refusal{
 	"openstack.flavors.match is unknown":  {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {flavors: {match: Roughly}}}`, `Unsupported value: "Roughly"`},
 	"openstack.network.default is empty":  {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {network: {default: ""}}}`, "spec.openstack.network.default"},
 	"openstack.project has 65 characters": {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {project: ` + strings.Repeat("p", 65) + `}}`, "spec.openstack.project: Too long"},
+	"openstack.interface is unknown":      {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {interface: internal}}`, `Unsupported value: "internal"`},
+	"openstack.endpoints has no URL":      {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {endpoints: {compute: nova}}}`, "spec.openstack.endpoints.compute"},
+	"openstack.endpoints has a user":      {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {endpoints: {image: "https://u:p@i"}}}`, "spec.openstack.endpoints.image"},
 }
 
 func TestCloudOfEachTypeIsAccepted(t *testing.T) {
@@ -94,7 +97,7 @@ func TestCloudOfEachTypeIsAccepted(t *testing.T) {
 		"REST without a block":                           `{endpoint: "https://c.example.com"}`,
 		"REST with its block":                            `{endpoint: "https://c.example.com", type: REST, rest: {}}`,
 		"OpenStack with an empty block":                  `{endpoint: "https://c.example.com/v3", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {}}`,
-		"OpenStack with all settings and another domain": `{endpoint: "https://c.example.com/v3", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {region: R, project: p, domain: d, images: {default: i}, flavors: {default: f, match: AtLeast}, network: {default: auto}, availabilityZone: z}}`,
+		"OpenStack with all settings and another domain": `{endpoint: "https://c.example.com/v3", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {cloudName: c, region: R, interface: Internal, endpoints: {compute: "https://c", network: "https://n:9696/v2.0", image: "http://i/image"}, project: p, domain: d, images: {default: i}, flavors: {default: f, match: AtLeast}, network: {default: auto}, availabilityZone: z}}`,
 	} {
 		all[name] = func(t *T) {
 			output, err := dryRun(t, "Cloud", spec)

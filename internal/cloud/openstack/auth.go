@@ -27,10 +27,10 @@ const (
 type auth struct {
 	exchange    *exchange
 	credentials Credentials
-	// project and domain are the scope of the login.
-	project, domain string
-	services        locator
-	login           *transport.Login
+	// project is the name or id that the project must have; empty for any.
+	project  string
+	services locator
+	login    *transport.Login
 
 	mu      sync.Mutex
 	current *grant
@@ -119,12 +119,18 @@ func (a *auth) logIn(ctx context.Context) (*grant, *cloud.Error) {
 	opened := &tokens.CreateResult{}
 	call := &call{
 		about: aboutSession, service: identity, method: http.MethodPost, route: "identity/auth/tokens", path: "auth/tokens",
-		op: "log in", body: a.request(), out: &opened.Body,
+		op: "log in", out: &opened.Body,
 	}
-	if call.body == nil {
+	first := &grant{services: map[service]string{identity: a.services.endpoint + "/"}}
+	if given := a.credentials.Token; given != "" {
+		// With a token, the identity service shows what it is for.
+		call.method, call.header, first.token = http.MethodGet, map[string]string{"X-Subject-Token": given}, given
+	} else if body := a.request(); body != nil {
+		call.body = body
+	} else {
 		return nil, refuse(call.op, cloud.Unauthorized, "%s", a.exchange.advice)
 	}
-	got, err := a.exchange.send(ctx, call, &grant{services: map[service]string{identity: a.services.endpoint + "/"}})
+	got, err := a.exchange.send(ctx, call, first)
 	if err != nil {
 		if cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Forbidden) {
 			// That an application credential does not exist is a 404.
@@ -145,14 +151,7 @@ func (a *auth) logIn(ctx context.Context) (*grant, *cloud.Error) {
 
 // request returns the body of a login; nil if gophercloud refuses the credentials.
 func (a *auth) request() map[string]any {
-	credentials := a.credentials
-	options := tokens.AuthOptions{
-		ApplicationCredentialID: credentials.ApplicationCredentialID, ApplicationCredentialSecret: credentials.ApplicationCredentialSecret,
-	}
-	if credentials.Username != "" {
-		options = tokens.AuthOptions{Username: credentials.Username, Password: credentials.Password, DomainName: a.domain}
-		options.Scope = tokens.Scope{ProjectName: a.project, DomainName: a.domain}
-	}
+	options := a.credentials.options()
 	scope, err := options.ToTokenV3ScopeMap()
 	if err != nil {
 		return nil
@@ -167,6 +166,9 @@ func (a *auth) request() map[string]any {
 // granted reads the answer to a login.
 func (a *auth) granted(call *call, opened *tokens.CreateResult) (*grant, *cloud.Error) {
 	token, err := opened.ExtractToken()
+	if err == nil && a.credentials.Token != "" {
+		token.ID = a.credentials.Token
+	}
 	if err != nil || token.ID == "" {
 		return nil, refuse(call.op, cloud.Unreadable, "the answer of the identity service has no token")
 	}
@@ -177,6 +179,9 @@ func (a *auth) granted(call *call, opened *tokens.CreateResult) (*grant, *cloud.
 	case a.project != "" && project.Name != a.project && project.ID != a.project:
 		return nil, refuse(call.op, cloud.Misconfigured, "the credentials are for project %s, and spec.openstack.project is %s: change one of them",
 			quote(project.Name), quote(a.project))
+	case a.credentials.Password == "" && !a.credentials.projectIs(project):
+		return nil, refuse(call.op, cloud.Misconfigured, "the credentials are for project %s in domain %s, and clouds.yaml names another one: change one of them",
+			quote(project.Name), quote(project.Domain.Name))
 	}
 	catalog, err := opened.ExtractServiceCatalog()
 	if err != nil {
@@ -186,7 +191,11 @@ func (a *auth) granted(call *call, opened *tokens.CreateResult) (*grant, *cloud.
 	if failed != nil {
 		return nil, failed
 	}
-	return &grant{token: token.ID, project: project.ID, services: services, renewAt: transport.RenewalTime(token.ExpiresAt)}, nil
+	opening := &grant{token: token.ID, project: project.ID, services: services}
+	if a.credentials.Token == "" {
+		opening.renewAt = transport.RenewalTime(token.ExpiresAt)
+	}
+	return opening, nil
 }
 
 // negotiate returns the microversion to use with the compute service.
@@ -199,7 +208,7 @@ func (a *auth) negotiate(ctx context.Context, g *grant) (string, *cloud.Error) {
 	}
 	base, projectless := g.services[compute], *g
 	// Below the version there is the id of the project in some catalogs.
-	if at := regexp.MustCompile(`/v\d+(\.\d+)?/`).FindStringIndex(base); at != nil {
+	if at := regexp.MustCompile(`/v2(\.\d+)?/`).FindStringIndex(base); at != nil {
 		base = base[:at[1]]
 	}
 	projectless.services = map[service]string{compute: base}
@@ -219,17 +228,16 @@ func (a *auth) negotiate(ctx context.Context, g *grant) (string, *cloud.Error) {
 	return fmt.Sprintf("2.%d", min(most, bestMicroversion)), nil
 }
 
-// close returns the token to revoke, empty if there is none.
+// close returns the token to revoke, empty if there is none that was issued to the client.
 func (a *auth) close() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
-	if a.current == nil {
+	current := a.current
+	if a.current = nil; current == nil || a.credentials.Token != "" {
 		return ""
 	}
-	token := a.current.token
-	a.current = nil
-	return token
+	return current.token
 }
 
 // revoke ends the session, if there is one, and ignores the cloud's answer.

@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,13 +27,23 @@ type Config struct {
 	// Name is the Cloud's name; it labels metrics and logs.
 	Name string
 	// Endpoint is the URL of the identity service; /v3 is added where it is missing.
-	Endpoint    string
+	Endpoint string
+	// AuthURL is the URL of the identity service in a clouds.yaml, which must be that of
+	// Endpoint; empty if there is none.
+	AuthURL     string
 	Credentials Credentials
-	// Project and Domain are the scope of username and password. With an application
-	// credential, a Project is compared with that of the credential.
-	Project, Domain string
+	// Project is the name or id that the project must have; empty for any. A password
+	// without a project is for this one.
+	Project string
+	// Domain is the name of the domain of user and project where the credentials have none;
+	// Default if empty.
+	Domain string
 	// Region selects the services; empty for those of any region.
 	Region string
+	// Interface selects the endpoints of the catalog; InterfacePublic if empty.
+	Interface Interface
+	// Endpoints are URLs of services that are used in place of those of the catalog.
+	Endpoints Endpoints
 	// CA is PEM. Where set, it alone is trusted; else the system's roots are.
 	CA []byte
 	// InsecureSkipVerify accepts any certificate.
@@ -86,82 +97,67 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Domain == "" {
 		c.Domain = "Default"
 	}
+	if c.Interface == "" {
+		c.Interface = InterfacePublic
+	}
 	var err error
 	if c.Credentials, err = c.Credentials.cleaned(); err != nil {
 		return c, fmt.Errorf("the Secret: %w", err)
 	}
-	if c.Credentials.Username != "" && c.Project == "" {
-		return c, errors.New("openstack.project: is empty; username and password need the name of a project")
+	login := &c.Credentials
+	if login.Password != "" && login.Project == (Identifier{}) {
+		login.Project.Name = c.Project
+	}
+	if login.Username != "" && login.UserDomain == (Identifier{}) {
+		login.UserDomain.Name = c.Domain
+	}
+	if login.Password != "" && login.ProjectDomain == (Identifier{}) {
+		login.ProjectDomain.Name = c.Domain
+	}
+	if login.Password != "" && login.Project == (Identifier{}) {
+		return c, errors.New("openstack.project: is empty; a user name and a password need a project")
 	}
 	return c, nil
 }
 
-// Credentials are an application credential, or a username and a password. They show
-// no secret however they are printed, logged or encoded.
-type Credentials struct {
-	ApplicationCredentialID     string
-	ApplicationCredentialSecret string
-	Username                    string
-	Password                    string
+// Interface is a kind of endpoint in the catalog of services.
+type Interface string
+
+// The interfaces that a catalog has.
+const (
+	InterfacePublic   Interface = "public"
+	InterfaceInternal Interface = "internal"
+	InterfaceAdmin    Interface = "admin"
+)
+
+// Endpoints are URLs of services, each empty for that of the catalog.
+type Endpoints struct {
+	Compute, Network, Image string
 }
 
-// String returns what kind of credentials these are.
-func (c Credentials) String() string {
-	switch {
-	case c.ApplicationCredentialID != "":
-		return "application credential " + transport.Redacted
-	case c.Username != "":
-		return "username and password " + transport.Redacted
-	default:
-		return "none"
-	}
+// of returns the URL of a service, empty for that of the catalog.
+func (e Endpoints) of(kind service) string {
+	return map[service]string{compute: e.Compute, network: e.Network, image: e.Image}[kind]
 }
 
-// GoString is String, for %#v.
-func (c Credentials) GoString() string { return c.String() }
-
-// Format covers the verbs that ask neither String nor GoString, such as %d.
-func (c Credentials) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(c.String())) }
-
-// MarshalLog is String, for logr.
-func (c Credentials) MarshalLog() any { return c.String() }
-
-// MarshalText is String, for JSON and YAML.
-func (c Credentials) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// Validate returns why nobody can log in with the credentials; nil if somebody may.
-func (c Credentials) Validate() error {
-	_, err := c.cleaned()
-	return err
+// checkAuthURL returns an error if a clouds.yaml is for another identity service than endpoint.
+func (c Config) checkAuthURL(endpoint *url.URL) error {
+	if c.AuthURL == "" {
+		return nil
+	}
+	other, err := parseEndpoint(c.AuthURL)
+	if err != nil {
+		return fmt.Errorf("clouds.yaml: auth.auth_url: %s", strings.TrimPrefix(err.Error(), "endpoint: "))
+	}
+	if other.Scheme != endpoint.Scheme || other.Hostname() != endpoint.Hostname() || portOf(other) != portOf(endpoint) || other.Path != endpoint.Path {
+		return fmt.Errorf("clouds.yaml: auth.auth_url is not spec.endpoint, which is %s: change one of them", endpoint)
+	}
+	return nil
 }
 
-// cleaned removes the line end that files and `echo` leave in a Secret, and refuses
-// credentials that cannot work.
-func (c Credentials) cleaned() (Credentials, error) {
-	for _, value := range []*string{&c.ApplicationCredentialID, &c.ApplicationCredentialSecret, &c.Username, &c.Password} {
-		*value = strings.TrimRight(*value, "\r\n")
-	}
-	application := c.ApplicationCredentialID != "" || c.ApplicationCredentialSecret != ""
-	password := c.Username != "" || c.Password != ""
-	switch {
-	case application && password:
-		return c, errors.New("it holds both an application credential and a username or password; give one of the two")
-	case !application && !password:
-		return c, errors.New("it holds neither applicationCredentialId and applicationCredentialSecret, nor username and password")
-	case application && (c.ApplicationCredentialID == "" || c.ApplicationCredentialSecret == ""):
-		return c, errors.New("applicationCredentialId and applicationCredentialSecret go together: one of them is missing")
-	case password && (c.Username == "" || c.Password == ""):
-		return c, errors.New("username and password go together: one of them is missing")
-	}
-	return c, nil
-}
-
-// advice returns what to check when the credentials are refused.
-func (c Credentials) advice() string {
-	if c.ApplicationCredentialID != "" {
-		return "the cloud refuses the application credential: check applicationCredentialId and applicationCredentialSecret in the Secret"
-	}
-	return "the cloud refuses the credentials: check username and password in the Secret, and project and domain in spec.openstack"
+// portOf returns the port of a URL, also where it is that of the scheme.
+func portOf(u *url.URL) string {
+	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
 // parseEndpoint returns the URL of the identity service, without a trailing slash. Its

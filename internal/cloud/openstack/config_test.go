@@ -55,12 +55,20 @@ func TestCredentialsAreOfOneKind(t *testing.T) {
 		credentials Credentials
 		says        string
 	}{
-		"application credential":         {credentials: Credentials{ApplicationCredentialID: "i\n", ApplicationCredentialSecret: "s\n"}},
-		"username and password":          {credentials: Credentials{Username: "u", Password: "p"}},
-		"none":                           {says: "it holds neither"},
-		"both":                           {credentials: Credentials{ApplicationCredentialID: "i", ApplicationCredentialSecret: "s", Username: "u", Password: "p"}, says: "it holds both"},
-		"application credential in part": {credentials: Credentials{ApplicationCredentialID: "i"}, says: "applicationCredentialId and applicationCredentialSecret go together"},
-		"username without a password":    {credentials: Credentials{Username: "u"}, says: "username and password go together"},
+		"application credential":               {credentials: Credentials{ApplicationCredentialID: "i\n", ApplicationCredentialSecret: "s\n"}},
+		"username and password":                {credentials: Credentials{Username: "u", Password: "p"}},
+		"none":                                 {says: "it holds neither"},
+		"both":                                 {credentials: Credentials{ApplicationCredentialID: "i", ApplicationCredentialSecret: "s", Username: "u", Password: "p"}, says: "it holds both"},
+		"application credential in part":       {credentials: Credentials{ApplicationCredentialID: "i"}, says: "applicationCredentialId and applicationCredentialSecret go together"},
+		"application credential by name":       {credentials: Credentials{ApplicationCredentialName: "n", ApplicationCredentialSecret: "s", UserID: "u"}},
+		"application credential by name alone": {credentials: Credentials{ApplicationCredentialName: "n", ApplicationCredentialSecret: "s"}, says: "needs the user that it belongs to"},
+		"application credential beside a user": {credentials: Credentials{ApplicationCredentialID: "i", ApplicationCredentialSecret: "s", Username: "u"}},
+		"user id and password":                 {credentials: Credentials{UserID: "u", Password: "p"}},
+		"password without a user":              {credentials: Credentials{Password: "p"}, says: "username and password go together"},
+		"token":                                {credentials: Credentials{Token: "t\n"}},
+		"token and password":                   {credentials: Credentials{Token: "t", Username: "u", Password: "p"}, says: "it holds a token and other credentials"},
+		"token and application credential":     {credentials: Credentials{Token: "t", ApplicationCredentialID: "i", ApplicationCredentialSecret: "s"}, says: "it holds a token and other credentials"},
+		"username without a password":          {credentials: Credentials{Username: "u"}, says: "username and password go together"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

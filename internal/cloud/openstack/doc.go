@@ -31,7 +31,9 @@
 //	client.go          New and Close
 //	call.go            what a call is, and what a login yields
 //	errors.go          errors of calls that are not sent, and of answers
-//	config.go          what a client is made from, with defaults; credentials
+//	config.go          what a client is made from, with defaults
+//	credentials.go     what somebody logs in with
+//	cloudsyaml.go      credentials and settings of a clouds.yaml
 //	labels.go          labels as metadata and tags
 //	userdata.go        user data, as compute takes it
 //	images.go          the image for a template

@@ -28,6 +28,15 @@ func asError(err *cloud.Error) error {
 // quote bounds what people typed, for an op.
 func quote(text string) string { return fmt.Sprintf("%q", transport.Truncate(text, 128)) }
 
+// listText lists some names.
+func listText(names []string) string {
+	const most = 8
+	if len(names) > most {
+		names = append(names[:most:most], "…")
+	}
+	return transport.Truncate(transport.Printable(strings.Join(names, ", ")), maxReason)
+}
+
 // unreadable is the error of an answer that cannot be understood. The call may have
 // taken effect.
 func unreadable(call *call, detail string) *cloud.Error {

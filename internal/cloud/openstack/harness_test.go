@@ -35,6 +35,10 @@ type stub struct {
 	// sent are the requests other than logins, with their bodies.
 	sent   []string
 	logins int
+	// login is the body of the last login.
+	login string
+	// given is a token that the identity service knows from elsewhere.
+	given string
 	// token is the one that the services accept.
 	token string
 	// refuse is the status of logins; 0 accepts them.
@@ -111,6 +115,12 @@ func (s *stub) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.logins++
+	body, _ := io.ReadAll(r.Body)
+	s.login = string(body)
+	if r.Method == http.MethodGet && (r.Header.Get("X-Subject-Token") != s.given || r.Header.Get("X-Auth-Token") != s.given) {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
 	if s.refuse != 0 {
 		w.WriteHeader(s.refuse)
 		_, _ = io.WriteString(w, `{"error": {"message": "wrong: `+passphrase+`", "title": "Unauthorized"}}`)
@@ -122,10 +132,15 @@ func (s *stub) logIn(w http.ResponseWriter, r *http.Request) {
 			catalog = append(catalog, service1(kind, "RegionOne", s.URL+"/"+kind+"/"+version))
 		}
 	}
-	s.token = fmt.Sprintf("token-%d-of-a-session", s.logins)
+	status := http.StatusCreated
+	if s.token = fmt.Sprintf("token-%d-of-a-session", s.logins); r.Method == http.MethodGet {
+		s.token, status = s.given, http.StatusOK
+	}
 	w.Header().Set("X-Subject-Token", s.token)
-	w.WriteHeader(http.StatusCreated)
-	token := map[string]any{"catalog": catalog, "project": map[string]any{"id": projectID, "name": "demo"}}
+	w.WriteHeader(status)
+	token := map[string]any{"catalog": catalog, "project": map[string]any{
+		"id": projectID, "name": "demo", "domain": map[string]any{"id": "default", "name": "Default"},
+	}}
 	if !s.expires.IsZero() {
 		token["expires_at"] = s.expires.UTC().Format(time.RFC3339)
 	}

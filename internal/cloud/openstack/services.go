@@ -10,15 +10,15 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // versions are the services that a project needs, with the path of the version that is
 // added to a base URL without one.
 var versions = map[service]string{compute: "v2.1", network: "v2.0", image: "v2"}
 
-// versioned matches a path that ends with a version, or with one and the id of a project.
-var versioned = regexp.MustCompile(`/v\d+(\.\d+)?(/[0-9a-zA-Z_-]+)?$`)
+// versioned matches a path that ends with a version that the services have, or with one and
+// the id of a project.
+var versioned = regexp.MustCompile(`/v2(\.\d+)?(/[0-9a-zA-Z_-]+)?$`)
 
 // locator finds the services of a region in the catalog of a login, and refuses those to
 // which the token must not be sent.
@@ -31,6 +31,10 @@ type locator struct {
 	host string
 	// region is empty for services of any region.
 	region string
+	// access selects the endpoints of the catalog.
+	access Interface
+	// given are URLs that are used in place of those of the catalog.
+	given Endpoints
 	// allowHTTP allows services that are reached over http.
 	allowHTTP bool
 }
@@ -39,24 +43,25 @@ type locator struct {
 func (l locator) locate(op string, catalog []tokens.CatalogEntry) (map[service]string, *cloud.Error) {
 	located := map[service]string{identity: l.endpoint + "/"}
 	for _, kind := range []service{compute, network, image} {
-		base, regions := find(catalog, kind, l.region)
-		if l.region == "" && len(regions) > 1 {
-			return nil, refuse(op, cloud.Misconfigured, "the catalog of services has several regions: set spec.openstack.region to one of %s", regionsText(regions))
-		}
+		base, source, fault := l.given.of(kind), "spec.openstack.endpoints or clouds.yaml", cloud.Misconfigured
 		if base == "" {
-			return nil, missing(op, kind, l.region, regions)
+			var failed *cloud.Error
+			if base, failed = l.find(op, catalog, kind); failed != nil {
+				return nil, failed
+			}
+			source, fault = "the catalog of services", cloud.Unavailable
 		}
 		u, err := url.Parse(base)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" || u.User != nil {
-			return nil, refuse(op, cloud.Unavailable, "the catalog of services has no usable URL of the %s service", kind)
+			return nil, refuse(op, fault, "%s has no usable URL of the %s service", source, kind)
 		}
 		if l.encrypted && u.Scheme == "http" && !l.allowHTTP {
-			return nil, refuse(op, cloud.Unavailable,
-				"the catalog of services has an http URL of the %s service: the token is sent over https only, unless spec.insecureAllowHTTP is true", kind)
+			return nil, refuse(op, fault,
+				"%s has an http URL of the %s service: the token is sent over https only, unless spec.insecureAllowHTTP is true", source, kind)
 		}
 		if isLocal(u.Hostname()) && !isLocal(l.host) {
-			return nil, refuse(op, cloud.Unavailable,
-				"the catalog of services has a loopback or link-local URL of the %s service, and the endpoint is not such: the token is not sent there; correct the endpoint in the catalog", kind)
+			return nil, refuse(op, fault,
+				"%s has a loopback or link-local URL of the %s service, and the endpoint is not such: the token is not sent there; correct that URL", source, kind)
 		}
 		path := strings.TrimRight(u.EscapedPath(), "/")
 		if !versioned.MatchString(path) {
@@ -67,43 +72,36 @@ func (l locator) locate(op string, catalog []tokens.CatalogEntry) (map[service]s
 	return located, nil
 }
 
-// find returns the public URL of a service in a region, empty if there is none, and the
-// regions that the service is in.
-func find(catalog []tokens.CatalogEntry, kind service, region string) (base string, regions []string) {
+// find returns the URL of a service in the catalog.
+func (l locator) find(op string, catalog []tokens.CatalogEntry, kind service) (string, *cloud.Error) {
+	var base string
+	var regions []string
 	for _, entry := range catalog {
 		if entry.Type != string(kind) {
 			continue
 		}
 		for _, endpoint := range entry.Endpoints {
-			if endpoint.Interface != "public" {
+			if endpoint.Interface != string(l.access) {
 				continue
 			}
 			regions = append(regions, endpoint.Region)
-			if base == "" && (region == "" || endpoint.Region == region || endpoint.RegionID == region) {
+			if base == "" && (l.region == "" || endpoint.Region == l.region || endpoint.RegionID == l.region) {
 				base = endpoint.URL
 			}
 		}
 	}
 	slices.Sort(regions)
-	return base, slices.Compact(regions)
-}
-
-// missing says that a service is not there, and what to do.
-func missing(op string, kind service, region string, regions []string) *cloud.Error {
-	if len(regions) == 0 {
-		return refuse(op, cloud.Unavailable, "the catalog of services has no public endpoint of a %s service: the operator needs compute, network and image", kind)
+	regions = slices.Compact(regions)
+	switch {
+	case len(regions) == 0:
+		return "", refuse(op, cloud.Unavailable, "the catalog of services has no %s endpoint of a %s service: the operator needs compute, network and image", l.access, kind)
+	case l.region == "" && len(regions) > 1:
+		return "", refuse(op, cloud.Misconfigured, "the catalog of services has several regions: set spec.openstack.region to one of %s", listText(regions))
+	case base == "":
+		return "", refuse(op, cloud.Misconfigured, "the catalog of services has no %s service in region %s, but in %s: correct spec.openstack.region",
+			kind, quote(l.region), listText(regions))
 	}
-	return refuse(op, cloud.Misconfigured, "the catalog of services has no %s service in region %s, but in %s: correct spec.openstack.region",
-		kind, quote(region), regionsText(regions))
-}
-
-// regionsText lists some regions.
-func regionsText(regions []string) string {
-	const most = 8
-	if len(regions) > most {
-		regions = append(regions[:most:most], "…")
-	}
-	return transport.Truncate(transport.Printable(strings.Join(regions, ", ")), maxReason)
+	return base, nil
 }
 
 // thisHost is a range that reaches this host on some systems.

@@ -24,9 +24,11 @@ func newSession(cfg Config) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := cfg.checkAuthURL(endpoint); err != nil {
+		return nil, err
+	}
 	credentials := cfg.Credentials
-	held := cfg.Holds.Of(cfg.Name, cfg.Endpoint, cfg.Project, cfg.Domain, credentials.ApplicationCredentialID,
-		credentials.ApplicationCredentialSecret, credentials.Username, credentials.Password)
+	held := cfg.Holds.Of(cfg.Name, cfg.Endpoint, append(credentials.identity(), cfg.Project)...)
 	t, err := transport.New(transport.Config{
 		Name: cfg.Name, Host: endpoint.Hostname(), CA: cfg.CA, InsecureSkipVerify: cfg.InsecureSkipVerify,
 		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Tracer: cfg.Tracer, Log: cfg.Log, Base: cfg.Base, Hold: &held.Requests,
@@ -35,16 +37,16 @@ func newSession(cfg Config) (*session, error) {
 		return nil, err
 	}
 	x := &exchange{
-		transport: t, http: t.Client(), redactor: transport.NewRedactor(credentials.ApplicationCredentialSecret, credentials.Password),
+		transport: t, http: t.Client(), redactor: transport.NewRedactor(credentials.secrets()...),
 		version: cfg.Version, advice: credentials.advice(),
 	}
 	return &session{
 		exchange: x, usage: transport.NewUsage(), changed: make(chan struct{}, 1),
 		auth: &auth{
-			exchange: x, credentials: credentials, project: cfg.Project, domain: cfg.Domain, login: &held.Login,
+			exchange: x, credentials: credentials, project: cfg.Project, login: &held.Login,
 			services: locator{
 				endpoint: strings.TrimRight(endpoint.String(), "/"), encrypted: endpoint.Scheme == "https", host: endpoint.Hostname(),
-				region: cfg.Region, allowHTTP: cfg.AllowHTTP,
+				region: cfg.Region, access: cfg.Interface, given: cfg.Endpoints, allowHTTP: cfg.AllowHTTP,
 			},
 		},
 	}, nil

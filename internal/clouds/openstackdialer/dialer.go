@@ -3,9 +3,11 @@
 package openstackdialer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -17,13 +19,16 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// The keys of a Secret with credentials.
+// The keys of a Secret with credentials. Beside a clouds.yaml, cacert means the same as
+// ca.crt, as for other tools.
 const (
+	cloudsKey           = "clouds.yaml"
 	credentialIDKey     = "applicationCredentialId"
 	credentialSecretKey = "applicationCredentialSecret"
 	usernameKey         = "username"
 	passwordKey         = "password"
 	caKey               = "ca.crt"
+	otherCAKey          = "cacert"
 )
 
 // Dialer makes clients of OpenStack.
@@ -43,9 +48,9 @@ func (d Dialer) Dial(c *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error
 	return openstack.New(config)
 }
 
-// SecretKeys names the two kinds of credentials.
+// SecretKeys names the kinds of credentials.
 func (Dialer) SecretKeys() string {
-	return "applicationCredentialId and applicationCredentialSecret, or with username and password"
+	return "clouds.yaml, with applicationCredentialId and applicationCredentialSecret, or with username and password"
 }
 
 // Forget drops the metrics of a Cloud, and what it asked clients to wait for.
@@ -62,6 +67,8 @@ func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (openstack.Config,
 	config.Name, config.Endpoint = c.Name, c.Spec.Endpoint
 	config.InsecureSkipVerify, config.AllowHTTP = c.Spec.InsecureSkipTLSVerify, c.Spec.InsecureAllowHTTP
 	config.Region, config.Project, config.Domain = block.Region, block.Project, block.Domain
+	config.Interface = openstack.Interface(strings.ToLower(string(block.Interface)))
+	config.Endpoints = openstack.Endpoints{Compute: block.Endpoints.Compute, Network: block.Endpoints.Network, Image: block.Endpoints.Image}
 	config.Image, config.Flavor, config.AtLeast = block.Images.Default, block.Flavors.Default, block.Flavors.Match == pcapi.FlavorMatchAtLeast
 	config.Network, config.Zone = block.Network.Default, block.AvailabilityZone
 	config.TagLabel = inventory.UIDLabel
@@ -76,6 +83,15 @@ func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (openstack.Config,
 	if !c.Spec.InsecureAllowHTTP && !encrypted(c.Spec.Endpoint) {
 		return config, errors.New("credentials are sent over https only: give an endpoint that begins with https://, or set spec.insecureAllowHTTP to true")
 	}
+	if err := addSecret(&config, block, secret); err != nil {
+		return config, fmt.Errorf("Secret %q in namespace %q: %w", secret.Name, secret.Namespace, err)
+	}
+	return config, nil
+}
+
+// addSecret adds what the Secret has. Region, interface and endpoints of the spec are used in
+// place of those of a clouds.yaml.
+func addSecret(config *openstack.Config, block *pcapi.OpenStackCloud, secret *corev1.Secret) error {
 	config.CA = secret.Data[caKey]
 	config.Credentials = openstack.Credentials{
 		ApplicationCredentialID:     string(secret.Data[credentialIDKey]),
@@ -83,10 +99,37 @@ func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (openstack.Config,
 		Username:                    string(secret.Data[usernameKey]),
 		Password:                    string(secret.Data[passwordKey]),
 	}
-	if err := config.Credentials.Validate(); err != nil {
-		return config, fmt.Errorf("Secret %q in namespace %q: %w", secret.Name, secret.Namespace, err)
+	data, found := secret.Data[cloudsKey]
+	if !found {
+		if block.CloudName != "" {
+			return errors.New("it has no clouds.yaml, and spec.openstack.cloudName names a cloud of one")
+		}
+		return config.Credentials.Validate()
 	}
-	return config, nil
+	if config.Credentials != (openstack.Credentials{}) {
+		return errors.New("it has both clouds.yaml and other credentials; give one of the two")
+	}
+	if len(config.CA) == 0 {
+		config.CA = secret.Data[otherCAKey]
+	}
+	file, err := openstack.ParseFile(data, block.CloudName)
+	switch {
+	case err != nil:
+		return err
+	case file.SkipVerify && !config.InsecureSkipVerify:
+		return errors.New("clouds.yaml: has verify: false; remove it, or set spec.insecureSkipTLSVerify to true")
+	case file.CAFile != "" && len(config.CA) == 0:
+		return errors.New("clouds.yaml: cacert names a file, which the operator does not have: put its content into the key ca.crt of the Secret")
+	}
+	config.AuthURL, config.Credentials = file.AuthURL, file.Credentials
+	config.Region = cmp.Or(config.Region, file.Region)
+	config.Interface = cmp.Or(config.Interface, file.Interface)
+	config.Endpoints = openstack.Endpoints{
+		Compute: cmp.Or(config.Endpoints.Compute, file.Endpoints.Compute),
+		Network: cmp.Or(config.Endpoints.Network, file.Endpoints.Network),
+		Image:   cmp.Or(config.Endpoints.Image, file.Endpoints.Image),
+	}
+	return nil
 }
 
 // encrypted reports whether calls of an endpoint are encrypted. An endpoint that is not

@@ -39,6 +39,15 @@ func secretWith(data map[string]string) *corev1.Secret {
 	return s
 }
 
+// aFile is a clouds.yaml with one cloud, to which more lines can be added.
+const aFile = `clouds:
+  test:
+    auth: {auth_url: "https://keystone.test", username: u, password: a-secret-password, project_id: p1, user_domain_id: d1}
+    region_name: of-the-file
+    interface: internal
+    network_endpoint_override: https://network.of.the.file
+`
+
 var withPassword = map[string]string{"username": "u", "password": "a-secret-password"}
 
 func TestConfigIsThatOfTheSpecAndTheSecret(t *testing.T) {
@@ -74,6 +83,49 @@ func TestConfigIsThatOfTheSpecAndTheSecret(t *testing.T) {
 	}
 }
 
+func TestSettingsOfTheSpecComeBeforeThoseOfTheFile(t *testing.T) {
+	secret := secretWith(map[string]string{"clouds.yaml": aFile, "cacert": "CA"})
+	tests := map[string]struct {
+		change func(*pcapi.OpenStackCloud)
+		want   openstack.Config
+	}{
+		"nothing in the spec": {
+			func(o *pcapi.OpenStackCloud) { *o = pcapi.OpenStackCloud{} },
+			openstack.Config{Region: "of-the-file", Interface: openstack.InterfaceInternal, Endpoints: openstack.Endpoints{Network: "https://network.of.the.file"}},
+		},
+		"all in the spec": {
+			func(o *pcapi.OpenStackCloud) {
+				*o = pcapi.OpenStackCloud{
+					CloudName: "test", Region: "R", Project: "p", Domain: "d", Interface: pcapi.OpenStackInterfaceAdmin,
+					Endpoints: pcapi.OpenStackEndpoints{Compute: "https://c", Network: "https://n", Image: "https://i"},
+				}
+			},
+			openstack.Config{
+				Region: "R", Project: "p", Domain: "d", Interface: openstack.InterfaceAdmin,
+				Endpoints: openstack.Endpoints{Compute: "https://c", Network: "https://n", Image: "https://i"},
+			},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Dialer{}.config(cloudWith(func(c *pcapi.Cloud) { tc.change(c.Spec.OpenStack) }), secret)
+			if err != nil {
+				t.Fatalf("config: %v", err)
+			}
+			credentials := openstack.Credentials{
+				Username: "u", Password: "a-secret-password", Project: openstack.Identifier{ID: "p1"}, UserDomain: openstack.Identifier{ID: "d1"},
+			}
+			if got.Credentials != credentials || string(got.CA) != "CA" || got.AuthURL != "https://keystone.test" {
+				t.Errorf("credentials, CA and URL differ from those of the Secret")
+			}
+			got = openstack.Config{Region: got.Region, Project: got.Project, Domain: got.Domain, Interface: got.Interface, Endpoints: got.Endpoints}
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(openstack.Config{}, "Credentials", "Log")); diff != "" {
+				t.Errorf("config (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestDialSaysWhatToCorrect(t *testing.T) {
 	overHTTP := func(c *pcapi.Cloud) { c.Spec.Endpoint = "http://keystone.test/v3" }
 	tests := map[string]struct {
@@ -83,12 +135,35 @@ func TestDialSaysWhatToCorrect(t *testing.T) {
 	}{
 		"no block":                     {cloudWith(func(c *pcapi.Cloud) { c.Spec.OpenStack = nil }), secretWith(withPassword), "spec.openstack is missing"},
 		"no Secret":                    {cloudWith(), nil, "name a Secret in spec.credentialsSecretRef"},
-		"an empty Secret":              {cloudWith(), secretWith(nil), `Secret "login" in namespace "operator": it holds neither applicationCredentialId`},
+		"an empty Secret":              {cloudWith(), secretWith(nil), `Secret "login" in namespace "operator": it holds neither clouds.yaml`},
 		"a token, which REST has":      {cloudWith(), secretWith(map[string]string{"token": "t"}), "it holds neither"},
 		"half a credential":            {cloudWith(), secretWith(map[string]string{"password": "a-secret-password"}), "username and password go together"},
 		"credentials over http":        {cloudWith(overHTTP), secretWith(withPassword), "over https only"},
 		"a password without a project": {cloudWith(func(c *pcapi.Cloud) { c.Spec.OpenStack.Project = "" }), secretWith(withPassword), "openstack.project: is empty"},
 		"an endpoint of version 2.0":   {cloudWith(func(c *pcapi.Cloud) { c.Spec.Endpoint = "https://k/v2.0" }), secretWith(withPassword), "version 2.0"},
+		"clouds.yaml beside a password": {
+			cloudWith(), secretWith(map[string]string{"clouds.yaml": aFile, "password": "a-secret-password"}), "it has both clouds.yaml and other credentials",
+		},
+		"a name of a cloud without clouds.yaml": {
+			cloudWith(func(c *pcapi.Cloud) { c.Spec.OpenStack.CloudName = "prod" }), secretWith(withPassword), "it has no clouds.yaml, and spec.openstack.cloudName",
+		},
+		"clouds.yaml without the cloud": {
+			cloudWith(func(c *pcapi.Cloud) { c.Spec.OpenStack.CloudName = "prod" }), secretWith(map[string]string{"clouds.yaml": aFile}),
+			`Secret "login" in namespace "operator": clouds.yaml: has no cloud "prod"`,
+		},
+		"clouds.yaml for another endpoint": {
+			cloudWith(func(c *pcapi.Cloud) { c.Spec.Endpoint = "https://other/v3" }), secretWith(map[string]string{"clouds.yaml": aFile}),
+			"clouds.yaml: auth.auth_url is not spec.endpoint, which is https://other/v3",
+		},
+		"clouds.yaml that skips the verification": {
+			cloudWith(), secretWith(map[string]string{"clouds.yaml": aFile + "    verify: false\n"}), "set spec.insecureSkipTLSVerify to true",
+		},
+		"clouds.yaml with a CA in a file": {
+			cloudWith(), secretWith(map[string]string{"clouds.yaml": aFile + "    cacert: /ca.pem\n"}), "put its content into the key ca.crt",
+		},
+		"clouds.yaml with a CA in a file, and one that is no PEM": {
+			cloudWith(), secretWith(map[string]string{"clouds.yaml": aFile + "    cacert: /ca.pem\n", "cacert": "x"}), "ca.crt",
+		},
 		"a CA that is no PEM": {
 			cloudWith(), secretWith(map[string]string{"username": "u", "password": "a-secret-password", "ca.crt": "x"}), "ca.crt",
 		},
