@@ -47,8 +47,9 @@ func logRequests(next http.RoundTripper, log logr.Logger, classify func(context.
 }
 
 // answerID returns the request id of an answer in a form for the log, without the
-// token of the request: a cloud may answer with any header of it.
+// tokens of the request: a cloud may answer with any header of it.
 func answerID(req *http.Request, resp *http.Response) string {
 	_, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
-	return NewRedactor(token).Redact(Truncate(Printable(resp.Header.Get("X-Request-Id")), maxLoggedID))
+	redactor := NewRedactor(token, req.Header.Get("X-Auth-Token"), req.Header.Get("X-Subject-Token"))
+	return redactor.Redact(Truncate(Printable(resp.Header.Get("X-Request-Id")), maxLoggedID))
 }
