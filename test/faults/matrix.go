@@ -163,14 +163,12 @@ type matrixCase struct {
 	effects  []effect
 }
 
-// anyEffect returns all phases for effects in the cloud. For others it returns only
-// after: what is stored before a write to the API server is what is stored after the
-// effect before it, and FAULTS=full and the simulation kill there, too.
+// anyEffect returns all phases for effects in the cloud, and those but late for others.
 func anyEffect(e effect) []phase {
 	if e.side == cloudSide {
 		return everyPhase(e)
 	}
-	return []phase{after}
+	return []phase{before, after}
 }
 
 // cloudEffect returns all phases for effects in the cloud, and none for others.
