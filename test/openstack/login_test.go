@@ -10,7 +10,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/openstack"
 )
 
-// Every way to log in that docs/openstack.md lists works with a real identity service.
+// Every kind of login that docs/openstack.md lists works with a real identity service.
 func TestLoginsWithClouds(t *testing.T) {
 	t.Parallel()
 	p, other := newProject(t), newProject(t)

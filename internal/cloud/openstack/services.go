@@ -31,10 +31,10 @@ type locator struct {
 	host string
 	// region is empty for services of any region.
 	region string
-	// access selects the endpoints of the catalog.
-	access Interface
-	// given are URLs that are used in place of those of the catalog.
-	given Endpoints
+	// catalogInterface selects the endpoints of the catalog.
+	catalogInterface Interface
+	// overrides are URLs that are used in place of those of the catalog.
+	overrides Endpoints
 	// allowHTTP allows services that are reached over http.
 	allowHTTP bool
 }
@@ -43,7 +43,7 @@ type locator struct {
 func (l locator) locate(op string, catalog []tokens.CatalogEntry) (map[service]string, *cloud.Error) {
 	located := map[service]string{identity: l.endpoint + "/"}
 	for _, kind := range []service{compute, network, image} {
-		base, source, fault := l.given.of(kind), "spec.openstack.endpoints or clouds.yaml", cloud.Misconfigured
+		base, source, fault := l.overrides.of(kind), "spec.openstack.endpoints or clouds.yaml", cloud.Misconfigured
 		if base == "" {
 			var failed *cloud.Error
 			if base, failed = l.find(op, catalog, kind); failed != nil {
@@ -81,7 +81,7 @@ func (l locator) find(op string, catalog []tokens.CatalogEntry, kind service) (s
 			continue
 		}
 		for _, endpoint := range entry.Endpoints {
-			if endpoint.Interface != string(l.access) {
+			if endpoint.Interface != string(l.catalogInterface) {
 				continue
 			}
 			regions = append(regions, endpoint.Region)
@@ -94,7 +94,7 @@ func (l locator) find(op string, catalog []tokens.CatalogEntry, kind service) (s
 	regions = slices.Compact(regions)
 	switch {
 	case len(regions) == 0:
-		return "", refuse(op, cloud.Unavailable, "the catalog of services has no %s endpoint of a %s service: the operator needs compute, network and image", l.access, kind)
+		return "", refuse(op, cloud.Unavailable, "the catalog of services has no %s endpoint of a %s service: the operator needs compute, network and image", l.catalogInterface, kind)
 	case l.region == "" && len(regions) > 1:
 		return "", refuse(op, cloud.Misconfigured, "the catalog of services has several regions: set spec.openstack.region to one of %s", listText(regions))
 	case base == "":

@@ -46,7 +46,7 @@ func newSession(cfg Config) (*session, error) {
 			exchange: x, credentials: credentials, project: cfg.Project, login: &held.Login,
 			services: locator{
 				endpoint: strings.TrimRight(endpoint.String(), "/"), encrypted: endpoint.Scheme == "https", host: endpoint.Hostname(),
-				region: cfg.Region, access: cfg.Interface, given: cfg.Endpoints, allowHTTP: cfg.AllowHTTP,
+				region: cfg.Region, catalogInterface: cfg.Interface, overrides: cfg.Endpoints, allowHTTP: cfg.AllowHTTP,
 			},
 		},
 	}, nil
