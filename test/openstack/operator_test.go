@@ -74,7 +74,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	startOperator()
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
 
-	Expect(env.Client.Create(ctx, secretFor(cloudName, map[string]string{"username": user, "password": password}))).To(Succeed())
+	file := fmt.Sprintf("clouds: {zed: {auth: {auth_url: %q, username: %s, password: %s, project_name: %q, domain_name: %s}, interface: internal}}",
+		os.Getenv("OPENSTACK_AUTH_URL"), user, password, p.name, domain)
+	Expect(env.Client.Create(ctx, secretFor(cloudName, map[string]string{"clouds.yaml": file}))).To(Succeed())
 	object := openStackCloud(cloudName, p)
 	Expect(env.Client.Create(ctx, object)).To(Succeed())
 	Eventually(ctx, specs.Stored(object)).Should(testkit.BeReady())
