@@ -35,19 +35,28 @@ var admin = sync.OnceValue(func() *administrator {
 			a.roleID, _ = role["id"].(string)
 		}
 	}
-	a.ensureImage("small")
+	a.ensureImage("small", 0, 0)
+	a.ensureImage(demanding, 5, 4096)
 	for name, size := range flavors {
 		a.ensure("compute", "flavors", "flavor", map[string]any{"name": name, "vcpus": size[0], "ram": size[1], "disk": 1})
 	}
+	a.ensure("compute", "flavors", "flavor", map[string]any{"name": diskless, "vcpus": 5, "ram": 1024, "disk": 0})
+	a.ensure("compute", "flavors", "flavor", map[string]any{"name": "t-6-8", "vcpus": 6, "ram": 8192, "disk": 10})
 	return a
 })
 
-const tooLarge = "t-too-large"
+const (
+	tooLarge = "t-too-large"
+	// diskless is a flavor for servers that boot from a volume. Another one of its size has a disk.
+	diskless = "t-0-diskless"
+	// demanding is an image that needs a disk of 5 GiB and 4096 MiB of memory.
+	demanding = "t-demanding"
+)
 
 // flavors are those that the suite asks for, the default one, and one that fits on no host.
 var flavors = map[string][2]int{
 	tooLarge: {8, 50_000_000}, // MiB, more than a host has
-	"t1":     {1, 512}, "t-1-1": {1, 1024}, "t-1-2": {1, 2048}, "t-2-2": {2, 2048}, "t-3-5": {3, 5120}, "t-4-1": {4, 1024}, "t-4-2": {4, 2048},
+	"t1":     {1, 512}, "t-1-1": {1, 1024}, "t-1-2": {1, 2048}, "t-2-2": {2, 2048}, "t-3-5": {3, 5120}, "t-4-1": {4, 1024}, "t-4-2": {4, 2048}, "t-5-1": {5, 1024},
 }
 
 type administrator struct {
@@ -153,7 +162,8 @@ func (a *administrator) create(service, path, noun string, object map[string]any
 	return id
 }
 
-func (a *administrator) ensureImage(name string) {
+// ensureImage makes a public image that needs a disk in GiB and memory in MiB, if there is none of this name.
+func (a *administrator) ensureImage(name string, disk, memory int) {
 	for _, found := range a.list("image", "images", "name="+name) {
 		if found["status"] == "active" {
 			return
@@ -161,7 +171,7 @@ func (a *administrator) ensureImage(name string) {
 	}
 	var got map[string]any
 	a.must(http.MethodPost, a.services["image"]+"/images", map[string]any{
-		"name": name, "disk_format": "raw", "container_format": "bare", "visibility": "public",
+		"name": name, "disk_format": "raw", "container_format": "bare", "visibility": "public", "min_disk": disk, "min_ram": memory,
 	}, &got)
 	if err := a.upload(fmt.Sprint(got["id"])); err != nil {
 		panic(err)

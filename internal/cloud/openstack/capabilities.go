@@ -48,7 +48,7 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 		}
 	}
 	if c.flavors.defaultFlavor != "" {
-		if _, err := c.flavors.flavorForNew(ctx, op, "", size{}); err != nil {
+		if _, err := c.flavors.flavorFor(ctx, op, wish{}); err != nil {
 			return err
 		}
 	}

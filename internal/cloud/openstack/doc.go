@@ -37,7 +37,9 @@
 //	labels.go          labels as metadata and tags
 //	userdata.go        user data, as compute takes it
 //	images.go          the image for a template
-//	flavors.go         the flavor for a size or a name
+//	imageneeds.go      what an image needs of a flavor
+//	flavors.go         the flavors of the project, and how long a list of them is used
+//	flavorchoice.go    the flavor for a size or a name
 //	attachments.go     the networks of a new server
 //	snapshotimages.go  the images that were made from servers
 //	servergroups.go    server groups, which keep servers on different hosts

@@ -12,12 +12,13 @@ import (
 
 func TestFlavorIsTheSmallestThatFits(t *testing.T) {
 	all := []flavor{
-		{ID: "1", Name: "b.small", VCPUs: 1, MemoryMiB: 1024},
-		{ID: "2", Name: "a.small", VCPUs: 1, MemoryMiB: 1024},
+		{ID: "1", Name: "b.small", VCPUs: 1, MemoryMiB: 1024, Disk: 5},
+		{ID: "2", Name: "a.small", VCPUs: 1, MemoryMiB: 1024, Disk: 5},
 		{ID: "3", Name: "disk", VCPUs: 1, MemoryMiB: 1024, Disk: 10},
-		{ID: "4", Name: "wide", VCPUs: 4, MemoryMiB: 1024},
-		{ID: "5", Name: "large", VCPUs: 4, MemoryMiB: 8192},
-		{ID: "6", Name: "off", VCPUs: 2, MemoryMiB: 2048, Disabled: true},
+		{ID: "4", Name: "wide", VCPUs: 4, MemoryMiB: 1024, Disk: 5},
+		{ID: "5", Name: "large", VCPUs: 4, MemoryMiB: 8192, Disk: 5},
+		{ID: "0", Name: "a.diskless", VCPUs: 1, MemoryMiB: 1024},
+		{ID: "6", Name: "off", VCPUs: 2, MemoryMiB: 2048, Disk: 5, Disabled: true},
 	}
 	tests := map[string]struct {
 		asked          size
@@ -39,7 +40,7 @@ func TestFlavorIsTheSmallestThatFits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for atLeast, want := range map[bool]string{false: tc.exact, true: tc.atLeast} {
 				c := &flavorClient{defaultFlavor: tc.standard, atLeast: atLeast}
-				got, found := c.choose(all, tc.asked)
+				got, found := c.choose(all, wish{size: tc.asked})
 				if got.Name != want || found != (want != "") {
 					t.Errorf("at least %t: %q, want %q", atLeast, got.Name, want)
 				}

@@ -15,6 +15,7 @@ type imageClient struct {
 	// defaultImage is the image of servers without a template; may be empty.
 	defaultImage string
 	ids          *lookup
+	needs        needsKept
 	// names has the names of the images that servers were made from.
 	names *imageNames
 }
@@ -57,16 +58,18 @@ func (c *imageClient) find(ctx context.Context, op, name string) (string, *cloud
 	})
 	if err == nil && !byID {
 		c.names.put(id, name)
+		for _, i := range got.Images {
+			if i.ID == id {
+				c.needs.put(id, i.needs())
+			}
+		}
 	}
 	return id, err
 }
 
 // checkTemplate refuses the id of an image that is no template. The create says whether an image exists.
 func (c *imageClient) checkTemplate(ctx context.Context, op, id string) *cloud.Error {
-	var got listedImage
-	err := c.session.do(ctx, &call{
-		about: aboutImage, service: image, method: http.MethodGet, route: "image/images/{id}", path: "images/" + id, op: op, out: &got,
-	})
+	got, err := c.show(ctx, op, id)
 	switch {
 	case err != nil && err.Kind == cloud.NotFound:
 		return nil
@@ -76,6 +79,7 @@ func (c *imageClient) checkTemplate(ctx context.Context, op, id string) *cloud.E
 	case len(c.templates([]listedImage{got}, id)) == 0:
 		return refuse(op, cloud.Rejected, "image %s was made from a server and cannot be used as a template: see the documentation of clouds of type OpenStack for how an administrator can change that", quote(id))
 	}
+	c.needs.put(id, got.needs())
 	return nil
 }
 
@@ -88,6 +92,10 @@ type listedImage struct {
 	ServerID string `json:"instance_uuid"`
 	// Volumes is set in images of servers that boot from a volume: nova boots a copy of the volume.
 	Volumes any `json:"block_device_mapping"`
+	// MinDisk is in GiB and MinRAM in MiB: what the image needs at least. Size is in bytes, and 0 if it is not known.
+	MinDisk int   `json:"min_disk"`
+	MinRAM  int   `json:"min_ram"`
+	Size    int64 `json:"size"`
 	// Visibility is "public" in images that every project can boot.
 	Visibility string `json:"visibility"`
 }

@@ -134,7 +134,9 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 		return cloud.Result{}, err
 	}
 	asked := size{cpu: req.CPU, mib: req.MemoryMiB}
-	chosen, err := c.flavors.flavorForNew(ctx, op, req.Flavor, asked)
+	needs := c.images.needsOf(ctx, op, imageID, cmp.Or(req.Template, c.images.defaultImage))
+	w := wish{name: req.Flavor, size: asked, image: needs}
+	chosen, err := c.flavors.flavorFor(ctx, op, w)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -189,6 +191,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 		if group != "" && groupGone(err) {
 			err.Kind = cloud.Busy
 		}
+		w.explainDisk(chosen, err)
 		return cloud.Result{}, err
 	}
 	if !isID(made.Server.ID) {

@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -247,7 +248,11 @@ func (c *Client) resize(ctx context.Context, op string, current *server, name st
 		return cloud.Result{Operation: operation(opResize, id)}, nil
 	}
 	target := to.or(current.size())
-	chosen, err := c.flavors.flavorFor(ctx, op, name, target)
+	w := wish{name: name, size: target, disk: current.Flavor.Disk, volume: current.Image.id == ""}
+	if !w.volume {
+		w.image = c.images.needsOf(ctx, op, current.Image.id, cmp.Or(current.Image.name, current.Image.id))
+	}
+	chosen, err := c.flavors.flavorFor(ctx, op, w)
 	if err != nil {
 		return cloud.Result{}, err
 	}

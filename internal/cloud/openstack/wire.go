@@ -27,6 +27,7 @@ type server struct {
 		Name      string `json:"original_name"`
 		VCPUs     int    `json:"vcpus"`
 		MemoryMiB int    `json:"ram"`
+		Disk      int    `json:"disk"`
 	} `json:"flavor"`
 	Image     imageRef  `json:"image"`
 	Addresses addresses `json:"addresses"`

@@ -1,0 +1,119 @@
+package openstack
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// offers makes the stub answer as nova and glance do with these flavors and images, each a JSON array: creates and resizes
+// are checked as the API of nova checks them, before a host is chosen.
+func (s *stub) offers(flavors, images string) {
+	s.on("GET compute/flavors/detail", `{"flavors": `+flavors+`}`)
+	var all []map[string]any
+	mustParse(images, &all)
+	s.handle("GET image/images", func(w http.ResponseWriter, r *http.Request) {
+		named := slices.DeleteFunc(slices.Clone(all), func(i map[string]any) bool {
+			name := r.URL.Query().Get("name")
+			return name != "" && i["name"] != name
+		})
+		_ = json.NewEncoder(w).Encode(map[string]any{"images": named})
+	})
+	for _, i := range all {
+		text, _ := json.Marshal(i)
+		s.on("GET image/images/"+fmt.Sprint(i["id"]), string(text))
+	}
+	s.handle("POST compute/servers", func(w http.ResponseWriter, r *http.Request) {
+		var sent struct {
+			Server struct{ FlavorRef, ImageRef string }
+		}
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+		if refused(w, novaChecks(flavors, images, sent.Server.FlavorRef, sent.Server.ImageRef, 0)) {
+			return
+		}
+		w.WriteHeader(http.StatusAccepted)
+		fmt.Fprintf(w, `{"server": {"id": %q}}`, someID)
+	})
+}
+
+// resizes makes the stub resize a server of an image and of a disk, as offers does. Without an image, the server boots
+// from a volume, which may have any flavor.
+func (s *stub) resizes(flavors, images, imageID string, disk int) {
+	s.offers(flavors, images)
+	s.handle("POST compute/servers/"+someID+"/action", func(w http.ResponseWriter, r *http.Request) {
+		var sent struct {
+			Resize struct{ FlavorRef string }
+		}
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+		if imageID == "" || !refused(w, novaChecks(flavors, images, sent.Resize.FlavorRef, imageID, disk)) {
+			w.WriteHeader(http.StatusAccepted)
+		}
+	})
+}
+
+// novaRefusal is why nova refuses a create or a resize.
+type novaRefusal struct {
+	status        int
+	code, message string
+}
+
+// novaChecks returns why nova refuses a flavor for an image; nil if it does not. With a resize, disk is that of the flavor
+// with which the server was created, which counts as the least disk of its image from then on.
+func novaChecks(flavors, images, flavorID, imageID string, disk int) *novaRefusal {
+	const gib = 1 << 30
+	type size struct {
+		ID        string
+		RAM, Disk int
+	}
+	var offered []size
+	var active []struct {
+		ID      string
+		Size    int
+		MinDisk int `json:"min_disk"`
+		MinRAM  int `json:"min_ram"`
+	}
+	mustParse(flavors, &offered)
+	mustParse(images, &active)
+	f, i := slices.IndexFunc(offered, func(f size) bool { return f.ID == flavorID }), 0
+	for i < len(active) && active[i].ID != imageID {
+		i++
+	}
+	if f < 0 || i == len(active) && disk == 0 {
+		return &novaRefusal{http.StatusBadRequest, "badRequest", "Flavor or image could not be found."}
+	}
+	if i == len(active) {
+		active = slices.Grow(active, 1)[:i+1] // a resize: nova keeps what it needs of an image
+	}
+	least := max(active[i].MinDisk, disk)
+	switch {
+	case offered[f].RAM < active[i].MinRAM:
+		return &novaRefusal{http.StatusBadRequest, "badRequest", "Flavor's memory is too small for requested image."}
+	case offered[f].Disk == 0 && disk > 0:
+		return &novaRefusal{http.StatusBadRequest, "badRequest", "Server disk was unable to be resized because: Resize to zero disk flavor is not allowed."}
+	case offered[f].Disk == 0:
+		return &novaRefusal{http.StatusForbidden, "forbidden", "Only volume-backed servers are allowed for flavors with zero disk."}
+	case active[i].Size > offered[f].Disk*gib:
+		return &novaRefusal{http.StatusBadRequest, "badRequest", "Flavor's disk is too small for requested image."}
+	case least > offered[f].Disk:
+		return &novaRefusal{http.StatusBadRequest, "badRequest", "Flavor's disk is smaller than the minimum size specified in image metadata."}
+	}
+	return nil
+}
+
+// refused answers with a refusal, if there is one.
+func refused(w http.ResponseWriter, r *novaRefusal) bool {
+	if r == nil {
+		return false
+	}
+	w.WriteHeader(r.status)
+	fmt.Fprintf(w, `{%q: {"message": %q, "code": %d}}`, r.code, r.message, r.status)
+	return true
+}
+
+func mustParse(text string, into any) {
+	if err := json.NewDecoder(strings.NewReader(text)).Decode(into); err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,42 @@
+package openstack_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/openstack"
+)
+
+func TestFlavorWithoutADiskIsChosenLast(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, newProject(t), &wire{})
+	if server := create(t, c, cloud.CreateServer{Name: "web", CPU: 5, MemoryMiB: 1024}); server.Flavor != "t-5-1" {
+		t.Errorf("flavor %q, want the one of this size that has a disk", server.Flavor)
+	}
+	_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Flavor: diskless})
+	if !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), "zero disk") {
+		t.Errorf("a flavor without a disk: %v, want it Rejected by nova", err)
+	}
+}
+
+func TestFlavorIsLargeEnoughForTheImage(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	const needs = "a disk of 5 GiB and 4096 MiB of memory"
+	for name, req := range map[string]cloud.CreateServer{"a size": {CPU: 3, MemoryMiB: 5120}, "a flavor": {Flavor: "t-3-5"}, "the default": {}} {
+		req.Name, req.Template = "web", demanding
+		if _, err := newClient(t, p, &wire{}).CreateServer(t.Context(), req); !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), needs) {
+			t.Errorf("%s: %v, want it Rejected with %q", name, err, needs)
+		}
+	}
+	c := newClient(t, p, &wire{}, func(c *openstack.Config) { c.AtLeast = true })
+	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 3, MemoryMiB: 5120, Template: demanding})
+	if server.Flavor != "t-6-8" {
+		t.Errorf("flavor %q, want the next one that is large enough", server.Flavor)
+	}
+	stop(t, c, server.ID)
+	if _, err := c.UpdateServer(t.Context(), server.ID, cloud.Update{cloud.SetFlavor("t-3-5")}); !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), needs) {
+		t.Errorf("a resize: %v, want it Rejected with %q", err, needs)
+	}
+}
