@@ -139,6 +139,16 @@ type OpenStackFlavors struct {
 	// +kubebuilder:default=Exact
 	// +optional
 	Match FlavorMatch `json:"match,omitempty"`
+
+	// allowed are patterns of the names of the flavors that VMs may have, at most 64 of
+	// 1-255 characters each: * stands for any characters, and the others for themselves.
+	// Other flavors but the default one count as not there. Empty means all.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	// +listType=set
+	// +optional
+	Allowed []string `json:"allowed,omitempty"`
 }
 
 // OpenStackNetwork says which network servers are attached to.

@@ -42,6 +42,10 @@ var admin = sync.OnceValue(func() *administrator {
 	}
 	a.ensure("compute", "flavors", "flavor", map[string]any{"name": diskless, "vcpus": 5, "ram": 1024, "disk": 0})
 	a.ensure("compute", "flavors", "flavor", map[string]any{"name": "t-6-8", "vcpus": 6, "ram": 8192, "disk": 10})
+	id := a.ensure("compute", "flavors", "flavor", map[string]any{"name": special, "vcpus": 7, "ram": 1024, "disk": 1})
+	a.must(http.MethodPost, a.services["compute"]+"/flavors/"+id+"/os-extra_specs", map[string]any{
+		"extra_specs": map[string]string{"aggregate_instance_extra_specs:pool": "licensed"},
+	}, nil)
 	return a
 })
 
@@ -49,6 +53,8 @@ const (
 	tooLarge = "t-too-large"
 	// diskless is a flavor for servers that boot from a volume. Another one of its size has a disk.
 	diskless = "t-0-diskless"
+	// special is the flavor of a size that has an extra spec for certain hosts, which the simulated hypervisor ignores.
+	special = "t-7-special"
 	// demanding is an image that needs a disk of 5 GiB and 4096 MiB of memory.
 	demanding = "t-demanding"
 )

@@ -40,3 +40,20 @@ func TestFlavorIsLargeEnoughForTheImage(t *testing.T) {
 		t.Errorf("a resize: %v, want it Rejected with %q", err, needs)
 	}
 }
+
+func TestFlavorForCertainHostsIsChosenByItsNameOnly(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	c := newClient(t, p, &wire{})
+	if _, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", CPU: 7}); !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), special+" (7 CPUs, 1024 MiB, by name only)") {
+		t.Errorf("by size: %v, want it Rejected", err)
+	}
+	if server := create(t, c, cloud.CreateServer{Name: "web", Flavor: special}); server.CPU != 7 {
+		t.Errorf("by name: %+v, want 7 CPUs", server)
+	}
+	limited := newClient(t, p, &wire{}, func(c *openstack.Config) { c.Flavors = []string{"t-2-*"} })
+	if _, err := limited.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Flavor: special}); !cloud.Is(err, cloud.Rejected) ||
+		!strings.Contains(err.Error(), "there are: t-2-2 (2 CPUs, 2048 MiB), t1 (1 CPUs, 512 MiB)") {
+		t.Errorf("a flavor that is not allowed: %v, want it Rejected with those that are", err)
+	}
+}

@@ -56,6 +56,9 @@ type Config struct {
 	// Image and Flavor are those of servers without a template or a size; may be
 	// empty.
 	Image, Flavor string
+	// Flavors are patterns of the names of flavors, in which * stands for any characters. Other flavors but the default one
+	// are not used; none for all.
+	Flavors []string
 	// AtLeast takes the smallest flavor that has a size or more, where otherwise only a
 	// flavor of exactly the size fits.
 	AtLeast bool

@@ -39,6 +39,7 @@
 //	images.go          the image for a template
 //	imageneeds.go      what an image needs of a flavor
 //	flavors.go         the flavors of the project, and how long a list of them is used
+//	flavorkinds.go     flavors that are allowed, and those for certain hosts or devices
 //	flavorchoice.go    the flavor for a size or a name
 //	attachments.go     the networks of a new server
 //	snapshotimages.go  the images that were made from servers

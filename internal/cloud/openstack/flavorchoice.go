@@ -57,7 +57,8 @@ func (c *flavorClient) choose(all []flavor, w wish) (flavor, bool) {
 	}), true
 }
 
-// matches reports whether a flavor is what a wish is for, whatever the image needs.
+// matches reports whether a flavor is what a wish is for, whatever the image needs. A flavor for certain hosts or devices is
+// chosen by its name only.
 func (c *flavorClient) matches(f flavor, w wish) bool {
 	switch {
 	case f.Disabled:
@@ -66,6 +67,8 @@ func (c *flavorClient) matches(f flavor, w wish) bool {
 		return f.Name == w.name
 	case w.size == size{}:
 		return c.defaultFlavor != "" && f.Name == c.defaultFlavor
+	case f.isSpecial() && f.Name != c.defaultFlavor:
+		return false
 	case c.atLeast:
 		return f.VCPUs >= w.size.cpu && f.MemoryMiB >= w.size.mib
 	}
@@ -120,6 +123,14 @@ func (w wish) explainDisk(chosen flavor, err *cloud.Error) {
 	err.Kind, err.Detail = cloud.Rejected, fmt.Sprintf("%s (flavor %s has no disk%s)", err.Detail, quote(chosen.Name), others)
 }
 
+// none says that there are no flavors.
+func (c *flavorClient) none() string {
+	if len(c.allowed) > 0 {
+		return "the project has none that spec.openstack.flavors.allowed of the Cloud allows"
+	}
+	return "the project has no flavors"
+}
+
 // there says which flavors there are, with their disks if these may matter.
 func (c *flavorClient) there(disks bool) string {
 	var names []string
@@ -135,14 +146,18 @@ func (c *flavorClient) there(disks bool) string {
 		default:
 			disk = fmt.Sprintf(", disk of %d GiB", f.Disk)
 		}
-		names = append(names, fmt.Sprintf("%s (%d CPUs, %d MiB%s)", transport.Printable(f.Name), f.VCPUs, f.MemoryMiB, disk))
+		kind := ""
+		if f.isSpecial() && f.Name != c.defaultFlavor {
+			kind = ", by name only"
+		}
+		names = append(names, fmt.Sprintf("%s (%d CPUs, %d MiB%s%s)", transport.Printable(f.Name), f.VCPUs, f.MemoryMiB, disk, kind))
 	}
 	slices.Sort(names)
 	if len(names) > maxListed {
 		names = append(names[:maxListed], "…")
 	}
 	if len(names) == 0 {
-		return "the project has no flavors"
+		return c.none()
 	}
 	return transport.Truncate("there are: "+strings.Join(names, ", "), 2*maxReason)
 }

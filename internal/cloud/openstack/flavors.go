@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -23,6 +24,8 @@ type flavor struct {
 	// Disk is in GiB. With 0, only servers that boot from a volume are allowed, unless a policy of the cloud says otherwise.
 	Disk     int  `json:"disk"`
 	Disabled bool `json:"OS-FLV-DISABLED:disabled"`
+	// ExtraSpecs is empty before microversion 2.61, and where a policy of the cloud hides them.
+	ExtraSpecs map[string]any `json:"extra_specs"`
 }
 
 func (f flavor) size() size { return size{cpu: f.VCPUs, mib: f.MemoryMiB} }
@@ -40,6 +43,8 @@ type flavorClient struct {
 	session *session
 	// defaultFlavor is the name of the flavor of servers without a size; may be empty.
 	defaultFlavor string
+	// allowed is Config.Flavors.
+	allowed []string
 	// atLeast is Config.AtLeast.
 	atLeast bool
 
@@ -51,7 +56,7 @@ type flavorClient struct {
 }
 
 func newFlavorClient(s *session, cfg Config) *flavorClient {
-	return &flavorClient{session: s, defaultFlavor: cfg.Flavor, atLeast: cfg.AtLeast, turn: make(chan struct{}, 1)}
+	return &flavorClient{session: s, defaultFlavor: cfg.Flavor, allowed: cfg.Flavors, atLeast: cfg.AtLeast, turn: make(chan struct{}, 1)}
 }
 
 // flavorFor returns the flavor that a wish is for.
@@ -81,11 +86,12 @@ func (c *flavorClient) flavorFor(ctx context.Context, op string, w wish) (flavor
 	}
 }
 
+// listFlavors returns the flavors that VMs may have.
 func (c *flavorClient) listFlavors(ctx context.Context, op string) ([]flavor, *cloud.Error) {
 	call := &call{about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/flavors/detail", path: "flavors/detail", op: op}
 	all, err := listPages(ctx, c.session, call, url.Values{}, "flavors", func(f flavor) string { return f.ID })
 	if err != nil {
 		err.Detail = "listing the flavors: " + err.Detail
 	}
-	return all, err
+	return slices.DeleteFunc(all, func(f flavor) bool { return !c.allows(f) }), err
 }

@@ -70,6 +70,7 @@ func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (openstack.Config,
 	config.Interface = openstack.Interface(strings.ToLower(string(block.Interface)))
 	config.Endpoints = openstack.Endpoints{Compute: block.Endpoints.Compute, Network: block.Endpoints.Network, Image: block.Endpoints.Image}
 	config.Image, config.Flavor, config.AtLeast = block.Images.Default, block.Flavors.Default, block.Flavors.Match == pcapi.FlavorMatchAtLeast
+	config.Flavors = block.Flavors.Allowed
 	config.Network, config.Zone = block.Network.Default, block.AvailabilityZone
 	config.TagLabel = inventory.UIDLabel
 	config.Limits = transport.Limits{
