@@ -1,8 +1,11 @@
 package openstack_test
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/openstack"
@@ -55,5 +58,24 @@ func TestFlavorForCertainHostsIsChosenByItsNameOnly(t *testing.T) {
 	if _, err := limited.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Flavor: special}); !cloud.Is(err, cloud.Rejected) ||
 		!strings.Contains(err.Error(), "there are: t-2-2 (2 CPUs, 2048 MiB), t1 (1 CPUs, 512 MiB)") {
 		t.Errorf("a flavor that is not allowed: %v, want it Rejected with those that are", err)
+	}
+}
+
+func TestImageOfTheProjectIsUsedRatherThanAPublicOne(t *testing.T) {
+	t.Parallel()
+	p, a := newProject(t), admin()
+	for range 2 {
+		<-time.After(1100 * time.Millisecond) // glance keeps the time of a create in seconds
+		var made map[string]any
+		a.must(http.MethodPost, a.services["image"]+"/images", map[string]any{
+			"name": "small", "disk_format": "raw", "container_format": "bare", "visibility": "private", "owner": p.id,
+		}, &made)
+		id := fmt.Sprint(made["id"])
+		if err := a.upload(id); err != nil {
+			t.Fatalf("upload: %v", err)
+		}
+		if server := create(t, newClient(t, p, &wire{}), cloud.CreateServer{Name: "web"}); server.Image.ID != id {
+			t.Errorf("image %+v, want %s: the newest of the project", server.Image, id)
+		}
 	}
 }

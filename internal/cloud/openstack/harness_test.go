@@ -57,7 +57,7 @@ func newStub(t *testing.T) *stub {
 	t.Cleanup(s.Close)
 	s.on("GET compute/flavors/detail", `{"flavors": [
 		{"id": "f1", "name": "small", "vcpus": 1, "ram": 1024}, {"id": "f2", "name": "large", "vcpus": 4, "ram": 8192}]}`)
-	s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian"}]}`)
+	s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian", "owner": "`+projectID+`"}]}`)
 	return s
 }
 

@@ -1,10 +1,13 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -39,32 +42,45 @@ func (c *imageClient) imageFor(ctx context.Context, op, template string) (string
 
 // find returns the id of an image that is given by name or id.
 func (c *imageClient) find(ctx context.Context, op, name string) (string, *cloud.Error) {
+	if looksLikeID.MatchString(name) {
+		if c.ids.get(name) == "" {
+			if err := c.checkTemplate(ctx, op, name); err != nil {
+				return "", err
+			}
+			c.ids.put(name, name)
+		}
+		return name, nil
+	}
+	project, err := c.session.project(ctx, op)
+	if err != nil {
+		return "", err
+	}
 	var got struct {
 		Images []listedImage `json:"images"`
 	}
 	call := &call{
 		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images",
-		query: url.Values{"name": {name}, "status": {"active"}}, op: op, out: &got, limit: maxList,
+		query: url.Values{"name": {name}, "status": {"active"}, "limit": {strconv.Itoa(pageSize)}}, op: op, out: &got, limit: maxList,
 	}
-	byID := looksLikeID.MatchString(name)
-	if byID && c.ids.get(name) == "" {
-		if err := c.checkTemplate(ctx, op, name); err != nil {
-			return "", err
-		}
-		c.ids.put(name, name)
-	}
+	foreign := false
 	id, err := c.ids.idOf(ctx, call, name, func() []named {
-		return c.templates(got.Images, name)
+		foreign = foreign || slices.ContainsFunc(got.Images, func(n listedImage) bool { return n.Name == name && !n.hasNameIn(project) && !n.ofServer() })
+		own := slices.DeleteFunc(slices.Clone(got.Images), func(n listedImage) bool { return !n.hasNameIn(project) })
+		return newest(c.templates(own, name), name, project)
 	})
-	if err == nil && !byID {
-		c.names.put(id, name)
-		for _, i := range got.Images {
-			if i.ID == id {
-				c.needs.put(id, i.needs())
-			}
+	switch {
+	case err != nil && err.Kind == cloud.Rejected && foreign:
+		return "", refuse(op, cloud.Rejected, "image %s belongs to another project, which could give its name to another image: use its id", quote(name))
+	case err != nil:
+		return "", err
+	}
+	c.names.put(id, name)
+	for _, n := range got.Images {
+		if n.ID == id {
+			c.needs.put(id, n.needs())
 		}
 	}
-	return id, err
+	return id, nil
 }
 
 // checkTemplate refuses the id of an image that is no template. The create says whether an image exists.
@@ -98,6 +114,9 @@ type listedImage struct {
 	Size    int64 `json:"size"`
 	// Visibility is "public" in images that every project can boot.
 	Visibility string `json:"visibility"`
+	// Owner is the id of a project.
+	Owner     string `json:"owner"`
+	CreatedAt stamp  `json:"created_at"`
 }
 
 // ofServer reports whether an image was made from a server, as a snapshot, a backup, or when the server was shelved. It
@@ -106,9 +125,15 @@ func (n listedImage) ofServer() bool {
 	return n.Mark != "" || n.Visibility != "public" && (n.ServerID != "" || n.Volumes != nil || n.Type == "snapshot" || n.Type == "backup")
 }
 
+// hasNameIn reports whether an image can be used by its name in a project: it belongs to the project, or is public, which
+// only an administrator of the cloud can make it. Other projects choose the names of the images that they share.
+func (n listedImage) hasNameIn(project string) bool {
+	return n.Owner == project || n.Visibility == "public"
+}
+
 // templates returns the images from which servers may be made. An image of a server counts only if it has the wanted
 // name or id, the Cloud names it as the default, no other image has that name, and this client did not make it.
-func (c *imageClient) templates(images []listedImage, wanted string) []named {
+func (c *imageClient) templates(images []listedImage, wanted string) []listedImage {
 	usable := slices.DeleteFunc(slices.Clone(images), listedImage.ofServer)
 	is := func(n listedImage) bool { return n.Name == wanted || n.ID == wanted }
 	if wanted == c.defaultImage && !slices.ContainsFunc(usable, is) {
@@ -118,9 +143,31 @@ func (c *imageClient) templates(images []listedImage, wanted string) []named {
 			}
 		}
 	}
-	names := make([]named, 0, len(usable))
-	for _, n := range usable {
-		names = append(names, n.named)
+	return usable
+}
+
+// newest returns images, and of those of the wanted name only one: the newest of the project, else the newest public one.
+func newest(images []listedImage, wanted, project string) []named {
+	var names []named
+	var best *listedImage
+	for i, n := range images {
+		switch {
+		case n.Name != wanted:
+			names = append(names, n.named)
+		case best == nil || n.before(*best, project):
+			best = &images[i]
+		}
+	}
+	if best != nil {
+		names = append(names, best.named)
 	}
 	return names
+}
+
+// before reports whether an image is used rather than another one of its name.
+func (n listedImage) before(other listedImage, project string) bool {
+	if own := n.Owner == project; own != (other.Owner == project) {
+		return own
+	}
+	return cmp.Or(other.CreatedAt.Compare(n.CreatedAt.Time), strings.Compare(n.ID, other.ID)) < 0
 }

@@ -140,7 +140,7 @@ func TestNoServerIsCreatedFromTheImageOfAServer(t *testing.T) {
 				if tc.template == "debian" && kind == "a VMSnapshot" {
 					listed = "debian"
 				}
-				s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "`+listed+`", `+properties+`}]}`)
+				s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "`+listed+`", "owner": "`+projectID+`", `+properties+`}]}`)
 				s.on("GET image/images/"+otherID, `{"id": "`+otherID+`", "name": "renamed", `+properties+`}`)
 				_, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Template: tc.template})
 				if !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), tc.says) {
@@ -168,7 +168,7 @@ func TestPublicImageOfAServerIsATemplate(t *testing.T) {
 
 func TestSnapshotWithTheNameOfTheDefaultImageChangesNothing(t *testing.T) {
 	s := newStub(t)
-	s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian", "image_type": "snapshot"}, {"id": "`+someID+`", "name": "debian"}]}`)
+	s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian", "owner": "`+projectID+`", "image_type": "snapshot"}, {"id": "`+someID+`", "name": "debian", "owner": "`+projectID+`"}]}`)
 	var sent string
 	s.handle("POST compute/servers", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -186,7 +186,7 @@ func TestDefaultImageMayBeThatOfAServer(t *testing.T) {
 	for name, template := range map[string]string{"no template": "", "the template is the default": "debian"} {
 		t.Run(name, func(t *testing.T) {
 			s := newStub(t)
-			s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian", "image_type": "snapshot", "instance_uuid": "`+someID+`"}]}`)
+			s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian", "owner": "`+projectID+`", "image_type": "snapshot", "instance_uuid": "`+someID+`"}]}`)
 			s.on("POST compute/servers", `{"server": {"id": "`+someID+`"}}`, 202)
 			if _, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Template: template}); err != nil {
 				t.Errorf("CreateServer: %v", err)

@@ -109,6 +109,7 @@ func (l *lookup) others(ctx context.Context, call *call, listed func() []named) 
 		names = append(names, transport.Printable(n.Name))
 	}
 	slices.Sort(names)
+	names = slices.Compact(names)
 	if len(names) == 0 {
 		return "there are none"
 	}

@@ -36,7 +36,7 @@ func TestRequestsAreAsRecorded(t *testing.T) {
 		begin := text.Len()
 		s := recorded(t)
 		groupsAre(s)
-		s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian"}, {"id": "`+goldenID+`", "name": "golden"}]}`)
+		s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian", "visibility": "public"}, {"id": "`+goldenID+`", "name": "golden", "visibility": "public"}]}`)
 		s.on("POST compute/os-server-groups", `{"server_group": `+group(otherID, "c/ns/web", "anti-affinity")+`}`)
 		s.on("GET network/subnets", `{"subnets": [`+itsSubnet+`]}`)
 		s.on("POST compute/servers", `{"server": {"id": "`+someID+`"}}`, http.StatusAccepted)

@@ -125,17 +125,18 @@ func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 						_, _ = io.WriteString(w, `{"images": []}`)
 						return
 					}
-					_, _ = io.WriteString(w, `{"images": [{"id": "a", "name": "fedora"}, {"id": "b", "name": "arch"},
-						{"id": "c", "name": "a-secret-0123456789ab", "privatecloud:snapshot": "a-secret-0123456789ab"}]}`)
+					_, _ = io.WriteString(w, `{"images": [{"id": "a", "name": "fedora", "visibility": "public"}, {"id": "b", "name": "arch", "owner": "`+projectID+`"},
+						{"id": "d", "name": "arch", "visibility": "public"}, {"id": "e", "name": "shared-secret", "visibility": "shared", "owner": "another"},
+						{"id": "c", "name": "a-secret-0123456789ab", "owner": "`+projectID+`", "privatecloud:snapshot": "a-secret-0123456789ab"}]}`)
 				})
 			},
 			kind: cloud.Misconfigured, says: `spec.openstack.images.default: no image that can be used is named "debian"; there are: arch, fedora`,
 		},
-		"two default images": {
+		"a default image of another project, by its name": {
 			prepare: func(s *stub) {
-				s.on("GET image/images", `{"images": [{"id": "a", "name": "debian"}, {"id": "b", "name": "debian"}]}`)
+				s.on("GET image/images", `{"images": [{"id": "a", "name": "debian", "visibility": "shared", "owner": "another"}]}`)
 			},
-			kind: cloud.Misconfigured, says: `2 images are named "debian"`,
+			kind: cloud.Misconfigured, says: `spec.openstack.images.default: image "debian" belongs to another project, which could give its name to another image: use its id`,
 		},
 		"a default flavor that does not exist": {
 			change: func(c *Config) { c.Flavor = "huge" },

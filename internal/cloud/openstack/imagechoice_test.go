@@ -1,0 +1,94 @@
+package openstack
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// ofName returns an image named web in the JSON of the image service, with fields that are added.
+func ofName(id, created string, fields ...string) string {
+	return fmt.Sprintf(`{"id": %q, "name": "web", "created_at": %q, %s}`, id, created, strings.Join(fields, ", "))
+}
+
+func TestImageOfANameIsTheNewestOfTheProject(t *testing.T) {
+	const (
+		own, public  = `"owner": "` + projectID + `", "visibility": "private"`, `"owner": "another", "visibility": "public"`
+		shared       = `"owner": "another", "visibility": "shared"`
+		community    = `"owner": "another", "visibility": "community"`
+		private      = `"owner": "another", "visibility": "private"` // administrators see it
+		snapshot     = own + `, "image_type": "snapshot", "instance_uuid": "` + someID + `"`
+		old, new     = "2025-01-02T03:04:05Z", "2026-01-02T03:04:05Z"
+		a, b         = "aaaaaaaa-0d8d-4598-bf32-1cc4b55730d8", "bbbbbbbb-0d8d-4598-bf32-1cc4b55730d8"
+		ofAnother    = `image "web" belongs to another project, which could give its name to another image: use its id`
+		noneOfServer = `no image that can be used is named "web"`
+	)
+	tests := map[string]struct {
+		images     []string
+		want, says string
+	}{
+		"two of the project: the newer":                   {images: []string{ofName(a, old, own), ofName(b, new, own)}, want: b},
+		"two of the project, in the other order":          {images: []string{ofName(b, new, own), ofName(a, old, own)}, want: b},
+		"two public ones: the newer":                      {images: []string{ofName(a, new, public), ofName(b, old, public)}, want: a},
+		"two of one time: the first by id":                {images: []string{ofName(b, new, own), ofName(a, new, own)}, want: a},
+		"no time that can be read: the other":             {images: []string{ofName(a, "yesterday", own), ofName(b, old, own)}, want: b},
+		"of the project, and a newer public one":          {images: []string{ofName(a, old, own), ofName(b, new, public)}, want: a},
+		"public, and a newer one of another project":      {images: []string{ofName(a, old, public), ofName(b, new, shared)}, want: a},
+		"of the project, and a newer community image":     {images: []string{ofName(b, new, community), ofName(a, old, own)}, want: a},
+		"of the project, and a newer snapshot":            {images: []string{ofName(a, old, own), ofName(b, new, snapshot)}, want: a},
+		"shared only":                                     {images: []string{ofName(a, new, shared)}, says: ofAnother},
+		"community only":                                  {images: []string{ofName(a, new, community)}, says: ofAnother},
+		"private in another project only":                 {images: []string{ofName(a, new, private)}, says: ofAnother},
+		"a snapshot of another project only":              {images: []string{ofName(a, new, shared, `"image_type": "snapshot"`)}, says: noneOfServer},
+		"a snapshot only":                                 {images: []string{ofName(a, new, snapshot)}, says: noneOfServer},
+		"no owner is known, and it is not a public one":   {images: []string{ofName(a, new, `"owner": null, "visibility": "shared"`)}, says: ofAnother},
+		"no owner is known, and it is one that is public": {images: []string{ofName(a, new, `"owner": null, "visibility": "public"`)}, want: a},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			s.offers(diskless, "["+strings.Join(tc.images, ", ")+"]")
+			result, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "vm", Template: "web"})
+			if tc.says != "" && (!cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("CreateServer: %v, want it Rejected with %q", err, tc.says)
+			}
+			if tc.says == "" && (err != nil || result.Server.Image != cloud.Image{Name: "web", ID: tc.want}) {
+				t.Errorf("CreateServer = %+v, %v; want image %s", result.Server.Image, err, tc.want)
+			}
+			if sent := changesOf(s.taken()); (len(sent) == 1) != (tc.want != "") || len(sent) == 1 && !strings.Contains(sent[0], tc.want) {
+				t.Errorf("sent %q, want image %q", sent, tc.want)
+			}
+		})
+	}
+}
+
+func TestSharedImageIsUsedByItsID(t *testing.T) {
+	s := newStub(t)
+	s.offers(diskless, "["+ofName(goldenID, "2026-01-02T03:04:05Z", `"owner": "another", "visibility": "shared"`)+"]")
+	if _, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "vm", Template: goldenID}); err != nil {
+		t.Errorf("CreateServer: %v", err)
+	}
+}
+
+func TestImagesInMessagesAreThoseThatCanBeUsed(t *testing.T) {
+	s := newStub(t)
+	var images []string
+	for name, fields := range map[string]map[string]string{
+		"own": {"owner": projectID}, "public": {"visibility": "public"}, "of-another": {"owner": "another", "visibility": "shared"},
+		"of-a-server": {"owner": projectID, "image_type": "snapshot"},
+	} {
+		fields["id"], fields["name"] = name, name
+		text, _ := json.Marshal(fields)
+		images = append(images, string(text))
+	}
+	slices.Sort(images)
+	s.offers(diskless, "["+strings.Join(images, ", ")+"]")
+	_, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "vm", Template: "absent"})
+	if !cloud.Is(err, cloud.Rejected) || !strings.HasSuffix(err.Error(), `is named "absent"; there are: own, public`) {
+		t.Errorf("CreateServer: %v, want it Rejected with the images that can be used", err)
+	}
+}
