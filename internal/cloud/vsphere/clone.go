@@ -113,6 +113,9 @@ func (c *creates) cloneSpec(at *site, from template, id string, req cloud.Create
 		spec.Location.DiskMoveType = string(types.VirtualMachineRelocateDiskMoveOptionsCreateNewChildDiskBacking)
 		spec.Snapshot = &from.snapshot
 	}
+	if from.vApp && len(req.UserData) > 0 { // cloud-init prefers an OVF environment to the guestinfo keys
+		spec.Config.VAppConfigRemoved = new(true)
+	}
 	spec.Location.DeviceChange, spec.Config.DeviceChange = adapters(from), from.disks.devices
 	return spec
 }

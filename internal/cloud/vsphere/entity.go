@@ -24,6 +24,7 @@ const (
 	heartbeatPath   = "guestHeartbeatStatus"
 	parentPath      = "parent"
 	devicePath      = "config.hardware.device"
+	vAppPath        = "config.vAppConfig"
 )
 
 // extraPath is the path of one key of the extraConfig, which as a whole is long.

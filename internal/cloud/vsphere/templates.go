@@ -30,6 +30,8 @@ type template struct {
 	// devices are those of the template, and disks what a clone has beside them.
 	devices object.VirtualDeviceList
 	disks   diskChanges
+	// vApp is whether it has a vApp configuration, of which a guest gets an OVF environment.
+	vApp bool
 	// unreadable is whether the vCenter does not return its configuration, so that it may be a template.
 	unreadable bool
 }
@@ -126,7 +128,7 @@ func (t *templates) read(ctx context.Context, at *site) (map[string]template, er
 	var found []entity
 	err := t.session.sure(ctx, func() (empty bool, err error) {
 		found, err = collect(ctx, at.vim, types.PropertyFilterSpec{
-			PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name", templatePath, "snapshot.currentSnapshot", devicePath}}},
+			PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name", templatePath, "snapshot.currentSnapshot", devicePath, vAppPath}}},
 			ObjectSet: []types.ObjectSpec{children(at.templates, false)},
 		})
 		return err == nil && len(found) == 0, err
@@ -143,6 +145,7 @@ func (t *templates) read(ctx context.Context, at *site) (map[string]template, er
 		name := unescaped(vm.text("name"))
 		list[name] = template{
 			name: name, ref: vm.ref, snapshot: vm.reference("snapshot.currentSnapshot"), devices: devicesOf(vm), unreadable: !known || vm.deviceless(),
+			vApp: vm.props[vAppPath] != nil,
 		}
 	}
 	t.mu.Lock()

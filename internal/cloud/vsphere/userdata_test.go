@@ -54,6 +54,24 @@ func unpack(t *testing.T, data []byte) []byte {
 	return plain
 }
 
+func TestCloneWithUserDataHasNoOVFEnvironment(t *testing.T) {
+	v := newVCenter(t)
+	v.GiveVApp(v.TemplateVM())
+	c := v.client(t)
+	for name, test := range map[string]struct {
+		data cloud.UserData
+		want bool
+	}{
+		"with-user-data": {cloud.UserData("#cloud-config\n"), false}, // cloud-init would not read it
+		"without":        {nil, true},                                // the environment may be all that configures the guest
+	} {
+		create(t, c, cloud.CreateServer{Name: name, UserData: test.data})
+		if got := v.HasOVFEnvironment(name); got != test.want {
+			t.Errorf("%s: OVF environment %t, want %t", name, got, test.want)
+		}
+	}
+}
+
 func TestCloneHasUserDataAndMetadataOfCloudInit(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)

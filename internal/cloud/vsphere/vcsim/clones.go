@@ -21,13 +21,16 @@ const (
 )
 
 // completeClone adds to a request to clone a VM what a vCenter does and the simulator does not:
-// the clone has the extraConfig of its source, and new addresses.
+// the clone has the extraConfig of its source, and new addresses. It records whether the clone has
+// the vApp configuration of its source.
 func (s *Server) completeClone(ctx *simulator.Context, from *simulator.VirtualMachine, req *types.CloneVM_Task) {
 	var devices object.VirtualDeviceList
 	var extra []types.BaseOptionValue
+	var vApp bool
 	ctx.WithLock(from, func() {
 		cards := object.VirtualDeviceList(from.Config.Hardware.Device).SelectByType((*types.VirtualEthernetCard)(nil))
 		devices, extra = copied(cards...), slices.Clone(from.Config.ExtraConfig)
+		vApp = from.Config.VAppConfig != nil
 	})
 	if req.Spec.Config == nil {
 		req.Spec.Config = &types.VirtualMachineConfigSpec{}
@@ -35,6 +38,9 @@ func (s *Server) completeClone(ctx *simulator.Context, from *simulator.VirtualMa
 	req.Spec.Config.ExtraConfig = inherited(extra, req.Spec.Config.ExtraConfig)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if removed := req.Spec.Config.VAppConfigRemoved; vApp && (removed == nil || !*removed) {
+		s.ovf[req.Name] = true
+	}
 	edited := map[int32]bool{}
 	for _, change := range slices.Concat(req.Spec.Location.DeviceChange, req.Spec.Config.DeviceChange) {
 		if card, ok := change.GetVirtualDeviceConfigSpec().Device.(types.BaseVirtualEthernetCard); ok {
@@ -55,6 +61,22 @@ func (s *Server) completeClone(ctx *simulator.Context, from *simulator.VirtualMa
 			Operation: types.VirtualDeviceConfigSpecOperationEdit, Device: device,
 		})
 	}
+}
+
+// GiveVApp gives a VM a vApp configuration, as templates that were made from the OVA of a distribution have one.
+func (s *Server) GiveVApp(vm *simulator.VirtualMachine) {
+	s.Change(vm.Self, types.PropertyChange{Name: "config.vAppConfig", Val: &types.VmConfigInfo{
+		Property:                []types.VAppPropertyInfo{{Key: 1, Id: "hostname", Type: "string", DefaultValue: "template"}},
+		OvfEnvironmentTransport: []string{"iso"},
+	}})
+}
+
+// HasOVFEnvironment reports whether a vCenter gives the guest of the clone of this name an OVF environment: its source has a
+// vApp configuration, and the clone keeps it. The simulator itself does not show it.
+func (s *Server) HasOVFEnvironment(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ovf[name]
 }
 
 // inherited returns the extraConfig of a clone. An empty value removes a key.

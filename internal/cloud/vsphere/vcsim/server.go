@@ -68,6 +68,8 @@ type Server struct {
 	collectors map[*collector]bool
 	waiting    map[*simulator.PropertyCollector]bool
 	plain      bool
+	// ovf are the names of the VMs whose guests get an OVF environment.
+	ovf map[string]bool
 	// addresses are the MAC addresses that were given, each with the name of a VM, and
 	// sharedAddresses those that another VM got as well.
 	addresses       map[string]string
@@ -81,7 +83,7 @@ var making sync.Mutex
 func Start(ctx context.Context) (*Server, error) { return StartWith(ctx, Options{}) }
 
 func serve(ctx context.Context, listener net.Listener) (*Server, error) {
-	s := &Server{collectors: map[*collector]bool{}, waiting: map[*simulator.PropertyCollector]bool{}, addresses: map[string]string{}}
+	s := &Server{collectors: map[*collector]bool{}, waiting: map[*simulator.PropertyCollector]bool{}, addresses: map[string]string{}, ovf: map[string]bool{}}
 	if err := s.make(); err != nil {
 		return nil, fmt.Errorf("make the simulator: %w", err)
 	}
