@@ -19,6 +19,8 @@ type wish struct {
 	size size
 	// image is what the image of the server needs.
 	image imageNeeds
+	// current is the flavor of a server that is resized.
+	current string
 	// disk is that of a server that is resized, in GiB: hypervisors enlarge disks, and do not make them smaller.
 	disk int
 	// volume is whether the server boots from a volume, so that the disks of flavors do not matter.
@@ -58,7 +60,7 @@ func (c *flavorClient) choose(all []flavor, w wish) (flavor, bool) {
 }
 
 // matches reports whether a flavor is what a wish is for, whatever the image needs. A flavor for certain hosts or devices is
-// chosen by its name only.
+// chosen by its name only, unless the server has it already.
 func (c *flavorClient) matches(f flavor, w wish) bool {
 	switch {
 	case f.Disabled:
@@ -67,7 +69,7 @@ func (c *flavorClient) matches(f flavor, w wish) bool {
 		return f.Name == w.name
 	case w.size == size{}:
 		return c.defaultFlavor != "" && f.Name == c.defaultFlavor
-	case f.isSpecial() && f.Name != c.defaultFlavor:
+	case f.isSpecial() && !c.chosenBySize(f) && f.Name != w.current:
 		return false
 	case c.atLeast:
 		return f.VCPUs >= w.size.cpu && f.MemoryMiB >= w.size.mib
@@ -147,7 +149,7 @@ func (c *flavorClient) there(disks bool) string {
 			disk = fmt.Sprintf(", disk of %d GiB", f.Disk)
 		}
 		kind := ""
-		if f.isSpecial() && f.Name != c.defaultFlavor {
+		if f.isSpecial() && !c.chosenBySize(f) {
 			kind = ", by name only"
 		}
 		names = append(names, fmt.Sprintf("%s (%d CPUs, %d MiB%s%s)", transport.Printable(f.Name), f.VCPUs, f.MemoryMiB, disk, kind))

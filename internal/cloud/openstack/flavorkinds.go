@@ -11,6 +11,12 @@ func (c *flavorClient) allows(f flavor) bool {
 		slices.ContainsFunc(c.allowed, func(pattern string) bool { return matchesPattern(pattern, f.Name) })
 }
 
+// chosenBySize reports whether a flavor for certain hosts or devices is chosen by its size, too: it is the default one, or
+// the administrator names it among those that are allowed.
+func (c *flavorClient) chosenBySize(f flavor) bool {
+	return f.Name == c.defaultFlavor || len(c.allowed) > 0 && c.allows(f)
+}
+
 // matchesPattern reports whether a text is as a pattern says, in which * stands for any characters.
 func matchesPattern(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")

@@ -22,7 +22,7 @@ func TestImageOfANameIsTheNewestOfTheProject(t *testing.T) {
 		community    = `"owner": "another", "visibility": "community"`
 		private      = `"owner": "another", "visibility": "private"` // administrators see it
 		snapshot     = own + `, "image_type": "snapshot", "instance_uuid": "` + someID + `"`
-		old, new     = "2025-01-02T03:04:05Z", "2026-01-02T03:04:05Z"
+		old, recent  = "2025-01-02T03:04:05Z", "2026-01-02T03:04:05Z"
 		a, b         = "aaaaaaaa-0d8d-4598-bf32-1cc4b55730d8", "bbbbbbbb-0d8d-4598-bf32-1cc4b55730d8"
 		ofAnother    = `image "web" belongs to another project, which could give its name to another image: use its id`
 		noneOfServer = `no image that can be used is named "web"`
@@ -31,22 +31,22 @@ func TestImageOfANameIsTheNewestOfTheProject(t *testing.T) {
 		images     []string
 		want, says string
 	}{
-		"two of the project: the newer":                   {images: []string{ofName(a, old, own), ofName(b, new, own)}, want: b},
-		"two of the project, in the other order":          {images: []string{ofName(b, new, own), ofName(a, old, own)}, want: b},
-		"two public ones: the newer":                      {images: []string{ofName(a, new, public), ofName(b, old, public)}, want: a},
-		"two of one time: the first by id":                {images: []string{ofName(b, new, own), ofName(a, new, own)}, want: a},
+		"two of the project: the newer":                   {images: []string{ofName(a, old, own), ofName(b, recent, own)}, want: b},
+		"two of the project, in the other order":          {images: []string{ofName(b, recent, own), ofName(a, old, own)}, want: b},
+		"two public ones: the newer":                      {images: []string{ofName(a, recent, public), ofName(b, old, public)}, want: a},
+		"two of one time: the first by id":                {images: []string{ofName(b, recent, own), ofName(a, recent, own)}, want: a},
 		"no time that can be read: the other":             {images: []string{ofName(a, "yesterday", own), ofName(b, old, own)}, want: b},
-		"of the project, and a newer public one":          {images: []string{ofName(a, old, own), ofName(b, new, public)}, want: a},
-		"public, and a newer one of another project":      {images: []string{ofName(a, old, public), ofName(b, new, shared)}, want: a},
-		"of the project, and a newer community image":     {images: []string{ofName(b, new, community), ofName(a, old, own)}, want: a},
-		"of the project, and a newer snapshot":            {images: []string{ofName(a, old, own), ofName(b, new, snapshot)}, want: a},
-		"shared only":                                     {images: []string{ofName(a, new, shared)}, says: ofAnother},
-		"community only":                                  {images: []string{ofName(a, new, community)}, says: ofAnother},
-		"private in another project only":                 {images: []string{ofName(a, new, private)}, says: ofAnother},
-		"a snapshot of another project only":              {images: []string{ofName(a, new, shared, `"image_type": "snapshot"`)}, says: noneOfServer},
-		"a snapshot only":                                 {images: []string{ofName(a, new, snapshot)}, says: noneOfServer},
-		"no owner is known, and it is not a public one":   {images: []string{ofName(a, new, `"owner": null, "visibility": "shared"`)}, says: ofAnother},
-		"no owner is known, and it is one that is public": {images: []string{ofName(a, new, `"owner": null, "visibility": "public"`)}, want: a},
+		"of the project, and a newer public one":          {images: []string{ofName(a, old, own), ofName(b, recent, public)}, want: a},
+		"public, and a newer one of another project":      {images: []string{ofName(a, old, public), ofName(b, recent, shared)}, want: a},
+		"of the project, and a newer community image":     {images: []string{ofName(b, recent, community), ofName(a, old, own)}, want: a},
+		"of the project, and a newer snapshot":            {images: []string{ofName(a, old, own), ofName(b, recent, snapshot)}, want: a},
+		"shared only":                                     {images: []string{ofName(a, recent, shared)}, says: ofAnother},
+		"community only":                                  {images: []string{ofName(a, recent, community)}, says: ofAnother},
+		"private in another project only":                 {images: []string{ofName(a, recent, private)}, says: ofAnother},
+		"a snapshot of another project only":              {images: []string{ofName(a, recent, shared, `"image_type": "snapshot"`)}, says: noneOfServer},
+		"a snapshot only":                                 {images: []string{ofName(a, recent, snapshot)}, says: noneOfServer},
+		"no owner is known, and it is not a public one":   {images: []string{ofName(a, recent, `"owner": null, "visibility": "shared"`)}, says: ofAnother},
+		"no owner is known, and it is one that is public": {images: []string{ofName(a, recent, `"owner": null, "visibility": "public"`)}, want: a},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +61,32 @@ func TestImageOfANameIsTheNewestOfTheProject(t *testing.T) {
 			}
 			if sent := changesOf(s.taken()); (len(sent) == 1) != (tc.want != "") || len(sent) == 1 && !strings.Contains(sent[0], tc.want) {
 				t.Errorf("sent %q, want image %q", sent, tc.want)
+			}
+		})
+	}
+}
+
+// The administrator chose the name of the default image: it may be that of the only image of another project.
+func TestDefaultImageMayBeShared(t *testing.T) {
+	shared := func(id string) string {
+		return ofName(id, "2026-01-02T03:04:05Z", `"owner": "another", "visibility": "shared"`)
+	}
+	for name, tc := range map[string]struct {
+		images string
+		want   cloud.Kind
+	}{
+		"one":                            {images: shared(goldenID)},
+		"two":                            {images: shared(goldenID) + ", " + shared(someID), want: cloud.Misconfigured},
+		"one beside a public one":        {images: shared(someID) + ", " + ofName(goldenID, "2020-01-02T03:04:05Z", `"visibility": "public"`)},
+		"two beside one of our own":      {images: shared(someID) + ", " + shared(otherID) + ", " + ofName(goldenID, "2020-01-02T03:04:05Z", `"owner": "`+projectID+`"`)},
+		"one, and another is a snapshot": {images: shared(goldenID) + ", " + ofName(someID, "2026-01-02T03:04:05Z", `"owner": "another", "image_type": "snapshot"`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			s.offers(diskless, "["+tc.images+"]")
+			result, err := s.client(func(c *Config) { c.Image = "web" }).CreateServer(t.Context(), cloud.CreateServer{Name: "vm"})
+			if cloud.KindOf(err) != tc.want || err == nil && result.Server.Image.ID != goldenID {
+				t.Errorf("CreateServer: image %q, %v, want the kind %q", result.Server.Image.ID, err, tc.want)
 			}
 		})
 	}

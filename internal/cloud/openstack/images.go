@@ -66,7 +66,10 @@ func (c *imageClient) find(ctx context.Context, op, name string) (string, *cloud
 	id, err := c.ids.idOf(ctx, call, name, func() []named {
 		foreign = foreign || slices.ContainsFunc(got.Images, func(n listedImage) bool { return n.Name == name && !n.hasNameIn(project) && !n.ofServer() })
 		own := slices.DeleteFunc(slices.Clone(got.Images), func(n listedImage) bool { return !n.hasNameIn(project) })
-		return newest(c.templates(own, name), name, project)
+		if usable := c.templates(own, name); name != c.defaultImage || slices.ContainsFunc(usable, func(n listedImage) bool { return n.Name == name }) {
+			return newest(usable, name, project)
+		}
+		return names(c.templates(got.Images, name)) // the administrator chose the default image, and two of its name are refused
 	})
 	switch {
 	case err != nil && err.Kind == cloud.Rejected && foreign:
@@ -144,6 +147,14 @@ func (c *imageClient) templates(images []listedImage, wanted string) []listedIma
 		}
 	}
 	return usable
+}
+
+// names returns the ids and names of images.
+func names(images []listedImage) (all []named) {
+	for _, n := range images {
+		all = append(all, n.named)
+	}
+	return all
 }
 
 // newest returns images, and of those of the wanted name only one: the newest of the project, else the newest public one.

@@ -132,9 +132,9 @@ func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 			},
 			kind: cloud.Misconfigured, says: `spec.openstack.images.default: no image that can be used is named "debian"; there are: arch, fedora`,
 		},
-		"a default image of another project, by its name": {
+		"two default images of other projects": {
 			prepare: func(s *stub) {
-				s.on("GET image/images", `{"images": [{"id": "a", "name": "debian", "visibility": "shared", "owner": "another"}]}`)
+				s.on("GET image/images", `{"images": [{"id": "a", "name": "debian", "visibility": "shared", "owner": "another"}, {"id": "b", "name": "debian", "visibility": "shared", "owner": "third"}]}`)
 			},
 			kind: cloud.Misconfigured, says: `spec.openstack.images.default: image "debian" belongs to another project, which could give its name to another image: use its id`,
 		},
