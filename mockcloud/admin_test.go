@@ -142,7 +142,7 @@ func TestBehaviourCanBeChangedWhileRunning(t *testing.T) {
 	h.create("a")
 	h.call(403, "POST", "/servers", `{"name":"b"}`)
 	got := decodeInto[Behaviour](t, h.call(200, "PATCH", "/admin/behaviour", `{"quota":2,"buildTime":"1m"}`).body)
-	want := Behaviour{Quota: 2, BuildTime: Duration(time.Minute), Utilisation: "fixed:50", ProhibitedNames: []string{"forbidden"}}
+	want := Behaviour{Quota: 2, BuildTime: Duration(time.Minute), Utilisation: "fixed:50", ProhibitedNames: []string{"forbidden"}, SecurityGroups: []string{"ssh", "web"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("behaviour (-want +got):\n%s", diff)
 	}

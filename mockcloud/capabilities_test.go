@@ -39,19 +39,20 @@ func TestEachFieldOfACreateIsBoundedAndNeedsItsCapability(t *testing.T) {
 		// value is accepted, and beyond is more than is allowed.
 		value, beyond string
 	}{
-		"name":         {beyond: text(maxName + 1)},
-		"cpu":          {value: `2`, beyond: `1025`},
-		"memory":       {value: `2`, beyond: `65537`},
-		"template":     {value: `"debian"`, beyond: text(256)},
-		"folder":       {Folders, `"f"`, text(256)},
-		"networkId":    {Networks, `"n1"`, text(256)},
-		"powerState":   {Power, `"On"`, `"Sideways"`},
-		"labels":       {Labels, `{"a":"b"}`, `{"a":` + text(1025) + `}`},
-		"userData":     {UserData, `"YWJj"`, `"` + base64.StdEncoding.EncodeToString(make([]byte, maxUserData+1)) + `"`},
-		"disks":        {Disks, `[{"name":"data","size":1}]`, `[{"name":"data","size":16385}]`},
-		"zone":         {Zones, `"z1"`, text(256)},
-		"antiAffinity": {WithAntiAffinity, `{"group":"g","policy":"Preferred"}`, `{"group":` + text(256) + `,"policy":"Preferred"}`},
-		"interfaces":   {Networks, `[{"networkId":"n1"}]`, `[` + strings.Repeat(`{"networkId":"n1"},`, 8) + `{"networkId":"n1"}]`},
+		"name":           {beyond: text(maxName + 1)},
+		"cpu":            {value: `2`, beyond: `1025`},
+		"memory":         {value: `2`, beyond: `65537`},
+		"template":       {value: `"debian"`, beyond: text(256)},
+		"folder":         {Folders, `"f"`, text(256)},
+		"networkId":      {Networks, `"n1"`, text(256)},
+		"powerState":     {Power, `"On"`, `"Sideways"`},
+		"labels":         {Labels, `{"a":"b"}`, `{"a":` + text(1025) + `}`},
+		"userData":       {UserData, `"YWJj"`, `"` + base64.StdEncoding.EncodeToString(make([]byte, maxUserData+1)) + `"`},
+		"disks":          {Disks, `[{"name":"data","size":1}]`, `[{"name":"data","size":16385}]`},
+		"zone":           {Zones, `"z1"`, text(256)},
+		"antiAffinity":   {WithAntiAffinity, `{"group":"g","policy":"Preferred"}`, `{"group":` + text(256) + `,"policy":"Preferred"}`},
+		"securityGroups": {WithSecurityGroups, `["ssh"]`, `[""]`},
+		"interfaces":     {Networks, `[{"networkId":"n1"}]`, `[` + strings.Repeat(`{"networkId":"n1"},`, 8) + `{"networkId":"n1"}]`},
 	}
 	fields := map[string]bool{}
 	for field := range reflect.TypeFor[createServer]().Fields() {
@@ -105,10 +106,13 @@ func TestFieldsOfCapabilitiesThatAreOffAreUnsupported(t *testing.T) {
 	for name, tc := range map[string]struct{ method, path, body string }{
 		"change of labels":          {"PATCH", "/servers/any", `{"labels":{}}`},
 		"change of the power state": {"PATCH", "/servers/any", `{"powerState":"On"}`},
+		"change of groups":          {"PATCH", "/servers/any", `{"securityGroups":["ssh"]}`},
+		"a public address":          {"PATCH", "/servers/any", `{"publicAddress":{"network":"ext-net"}}`},
+		"no public address":         {"PATCH", "/servers/any", `{"publicAddress":null}`},
 		"label filter":              {"GET", "/servers?label=a%3Db", ``},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false}})
+			h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false, WithSecurityGroups: false, PublicAddresses: false}})
 			if got := codeIn(t, h.send(tc.method, tc.path, tc.body)); got != CodeUnsupported {
 				t.Errorf("got %s, want unsupported", got)
 			}

@@ -30,6 +30,7 @@
 //	shutdown.go     guests that are asked to shut down
 //	suspend.go      servers that are suspended
 //	disks.go        the disks of servers
+//	reach.go        security groups and public addresses of servers
 //	placement.go    the hosts of servers
 //	interfaces.go   the networks and addresses that creates ask for
 //	addresses.go    the addresses of servers

@@ -55,12 +55,17 @@ const (
 	Interfaces Capability = "interfaces"
 	// StaticAddresses is that the addresses of new servers can be chosen.
 	StaticAddresses Capability = "staticAddresses"
+	// WithSecurityGroups is that servers have security groups.
+	WithSecurityGroups Capability = "securityGroups"
+	// PublicAddresses is that servers can be given addresses of an external network.
+	PublicAddresses Capability = "publicAddresses"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
 	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend, Interfaces, StaticAddresses,
+	WithSecurityGroups, PublicAddresses,
 }
 
 // Default reports whether a capability is on in the extended profile unless the
@@ -125,6 +130,9 @@ type Behaviour struct {
 	// Templates are all templates that exist; any other causes 422 templateUnknown.
 	// Empty means that every template exists.
 	Templates []string `json:"templates,omitempty"`
+	// SecurityGroups are all security groups that exist beside DefaultSecurityGroup; any other causes 422
+	// securityGroupUnknown. Nil means "ssh" and "web".
+	SecurityGroups []string `json:"securityGroups,omitempty"`
 	// Quota is the maximum number of servers; 0 is no limit.
 	Quota int `json:"quota,omitempty"`
 }
@@ -181,6 +189,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.ProhibitedNames == nil {
 		o.ProhibitedNames = []string{"forbidden"}
+	}
+	if o.SecurityGroups == nil {
+		o.SecurityGroups = []string{"ssh", "web"}
 	}
 	if o.Utilisation == "" {
 		o.Utilisation = "fixed:50"

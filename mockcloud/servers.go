@@ -49,6 +49,10 @@ type Server struct {
 	// Interfaces are those that the create asked for, else one, unless the server is BUILDING.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	Disks      []Disk      `json:"disks,omitempty"`
+	// SecurityGroups are those of all interfaces, sorted.
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// PublicAddress is nil unless a client asked for one.
+	PublicAddress *PublicAddress `json:"publicAddress,omitempty"`
 	// GuestHeartbeat is that of the agent in the guest while the server is ACTIVE: OK, LOST or
 	// NONE. OK if it is not set.
 	GuestHeartbeat string `json:"guestHeartbeat,omitempty"`
@@ -124,6 +128,7 @@ func (s *servers) createNow(body createServer, key *keyRecord, requestID string)
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		PowerState: deref(body.PowerState, PowerOn),
 		Host:       s.hosts.pick(hosts), AntiAffinity: body.AntiAffinity, Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
+		SecurityGroups: groupsOrDefault(body.SecurityGroups),
 	}}
 	if asked := body.attachments(); len(asked) > 0 {
 		r.NetworkID = asked[0].NetworkID

@@ -70,27 +70,10 @@ func (s *servers) handlePatch(w http.ResponseWriter, r *request) error {
 	if err := decodeStrict(data, &body); err != nil {
 		return err
 	}
-	switch {
-	case (body.CPU != nil || body.Memory != nil) && !s.core.has(Resize):
-		return unsupported("resize")
-	case body.PowerState != nil && !s.core.has(Power):
-		return unsupported("powerState")
-	case body.suspends() && !s.core.has(Suspend):
-		return unsupported("powerState Suspended")
-	case body.PowerOffMode != nil && !s.core.has(SoftPowerOff):
-		return unsupported("powerOffMode")
-	case body.Labels != nil && !s.core.has(Labels):
-		return unsupported("labels")
-	case body.Disks != nil && !s.core.has(Disks):
-		return unsupported("disks")
-	}
-	if err := checkDisks(body.Disks); err != nil {
+	if err := body.supported(s.core); err != nil {
 		return err
 	}
-	if err := body.checkPowerState(); err != nil {
-		return err
-	}
-	if err := checkSize(body.CPU, body.Memory); err != nil {
+	if err := body.check(); err != nil {
 		return err
 	}
 	answer, err := s.update(r.vars[0], body, r.id)

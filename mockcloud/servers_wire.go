@@ -27,6 +27,8 @@ type createServer struct {
 	Zone         *string       `json:"zone"`
 	AntiAffinity *AntiAffinity `json:"antiAffinity"`
 	Interfaces   []Attachment  `json:"interfaces"`
+
+	SecurityGroups []string `json:"securityGroups"`
 }
 
 // patchServer is the body of PATCH /servers/{id}. Labels are merged; a null value
@@ -39,6 +41,10 @@ type patchServer struct {
 	PowerOffMode *string            `json:"powerOffMode"`
 	Labels       map[string]*string `json:"labels"`
 	Disks        []Disk             `json:"disks"`
+
+	SecurityGroups []string `json:"securityGroups"`
+	// PublicAddress is absent, null to remove the address, or an askedAddress.
+	PublicAddress json.RawMessage `json:"publicAddress,omitempty"`
 }
 
 // coreServer is a server in the core profile.
@@ -111,8 +117,46 @@ func (b createServer) placeable(c *core) error {
 		return unsupported("zone")
 	case b.AntiAffinity != nil && !c.has(WithAntiAffinity):
 		return unsupported("antiAffinity")
+	case b.SecurityGroups != nil && !c.has(WithSecurityGroups):
+		return unsupported("securityGroups")
 	}
 	return b.attachable(c)
+}
+
+// supported returns an error for fields whose capability is off.
+func (p patchServer) supported(c *core) error {
+	switch {
+	case (p.CPU != nil || p.Memory != nil) && !c.has(Resize):
+		return unsupported("resize")
+	case p.PowerState != nil && !c.has(Power):
+		return unsupported("powerState")
+	case p.suspends() && !c.has(Suspend):
+		return unsupported("powerState Suspended")
+	case p.PowerOffMode != nil && !c.has(SoftPowerOff):
+		return unsupported("powerOffMode")
+	case p.Labels != nil && !c.has(Labels):
+		return unsupported("labels")
+	case p.Disks != nil && !c.has(Disks):
+		return unsupported("disks")
+	case p.SecurityGroups != nil && !c.has(WithSecurityGroups):
+		return unsupported("securityGroups")
+	case p.PublicAddress != nil && !c.has(PublicAddresses):
+		return unsupported("publicAddress")
+	}
+	return nil
+}
+
+func (p patchServer) check() error {
+	if err := checkDisks(p.Disks); err != nil {
+		return err
+	}
+	if err := p.checkReach(); err != nil {
+		return err
+	}
+	if err := p.checkPowerState(); err != nil {
+		return err
+	}
+	return checkSize(p.CPU, p.Memory)
 }
 
 func (b createServer) check() error {
@@ -140,6 +184,9 @@ func (b createServer) check() error {
 		return err
 	}
 	if err := b.checkInterfaces(); err != nil {
+		return err
+	}
+	if err := checkGroups(b.SecurityGroups); err != nil {
 		return err
 	}
 	return checkLabels(b.Labels)
@@ -197,6 +244,9 @@ func (s *servers) admit(b createServer) error {
 	if err := s.core.st.admitAttachments(b); err != nil {
 		return err
 	}
+	if err := s.core.admitGroups(b.SecurityGroups); err != nil {
+		return err
+	}
 	if quota := s.core.behave.Quota; quota > 0 && len(s.core.st.servers) >= quota {
 		return problem(http.StatusForbidden, CodeQuotaExceeded, "the quota of %d servers is used up", quota)
 	}
@@ -244,6 +294,12 @@ func (v *views) represent(r *record, now time.Time) any {
 	}
 	if !v.core.has(Disks) {
 		s.Disks = nil
+	}
+	if !v.core.has(WithSecurityGroups) {
+		s.SecurityGroups = nil
+	}
+	if !v.core.has(PublicAddresses) {
+		s.PublicAddress = nil
 	}
 	s.GuestHeartbeat = v.heartbeatOf(r)
 	return v.core.quirks.Load().shapeServer(s, r, core)

@@ -21,6 +21,9 @@ func (s *servers) update(id string, body patchServer, requestID string) (keyedAn
 	if err := body.checkSuspended(r); err != nil {
 		return keyedAnswer{}, err
 	}
+	if err := s.core.admitReach(r, body); err != nil {
+		return keyedAnswer{}, err
+	}
 	if s.core.behave.ResizeStopped && r.State != StateStopped && body.resizes(r) {
 		return keyedAnswer{}, problem(http.StatusConflict, CodeNeedsStop, "the size can be changed only while the server is stopped")
 	}
@@ -40,7 +43,7 @@ func (s *servers) update(id string, body patchServer, requestID string) (keyedAn
 // updateNow changes a server and returns it. The caller holds core.mu.
 func (s *servers) updateNow(r *record, body patchServer, requestID string) (*record, error) {
 	next := r.clone()
-	fields := body.applyTo(next)
+	fields := append(body.applyTo(next), s.core.st.applyReach(next, body)...)
 	if body.soft() && s.askToShutDown(next) {
 		fields = append(fields, "powerOffMode")
 	}

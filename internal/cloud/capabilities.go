@@ -64,6 +64,12 @@ const (
 	// Flavors is that servers have sizes with names, show them, and can be created and resized by
 	// their names.
 	Flavors Capability = "flavors"
+	// WithSecurityGroups is that a server can be created with security groups, shows them, and
+	// that they can be changed.
+	WithSecurityGroups Capability = "securityGroups"
+	// PublicAddresses is that a server can be given an address of an external network, by which
+	// it is reached from outside its own: see SetPublicAddress.
+	PublicAddresses Capability = "publicAddresses"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"

@@ -15,6 +15,10 @@ const (
 	SizePart
 	// DiskPart are the disks. The same holds for them.
 	DiskPart
+	// GroupPart are the security groups: the server may have any state.
+	GroupPart
+	// AddressPart is the public address: the server may have any state.
+	AddressPart
 	// PowerPart is whether the server runs.
 	PowerPart
 )
@@ -92,6 +96,53 @@ func (c SetDisk) Apply(s *Server) {
 
 func (c SetDisk) String() string { return fmt.Sprintf("disk %s=%dMi", c.Name, c.SizeMiB) }
 
+// SetSecurityGroups gives all interfaces of the server these groups and no others. It is Rejected if one does not
+// exist, and the server keeps those that it has then.
+type SetSecurityGroups SecurityGroups
+
+// Needs returns WithSecurityGroups.
+func (SetSecurityGroups) Needs() []Capability { return []Capability{WithSecurityGroups} }
+
+// Part returns GroupPart.
+func (SetSecurityGroups) Part() Part { return GroupPart }
+
+// Apply sets the groups.
+func (c SetSecurityGroups) Apply(s *Server) { s.SecurityGroups = SecurityGroups(c) }
+
+func (c SetSecurityGroups) String() string {
+	return fmt.Sprintf("security groups %q", SecurityGroups(c).List())
+}
+
+// SetPublicAddress gives the server an address of the external network of this name, which leads to its first
+// interface. A server that has one keeps it. It is Rejected if there is no such network, or none of its addresses can
+// lead to the server, and Quota if no address is free. Once the server is gone, so is the address, unless the client is a PublicAddressRemover.
+type SetPublicAddress string
+
+// Needs returns PublicAddresses.
+func (SetPublicAddress) Needs() []Capability { return []Capability{PublicAddresses} }
+
+// Part returns AddressPart.
+func (SetPublicAddress) Part() Part { return AddressPart }
+
+// Apply sets a text that is no address: the cloud chooses it.
+func (c SetPublicAddress) Apply(s *Server) { s.PublicAddress = "address of " + string(c) }
+
+func (c SetPublicAddress) String() string { return fmt.Sprintf("public address of %q", string(c)) }
+
+// RemovePublicAddress deletes the address that a SetPublicAddress has given the server, if it has one.
+type RemovePublicAddress struct{}
+
+// Needs returns PublicAddresses.
+func (RemovePublicAddress) Needs() []Capability { return []Capability{PublicAddresses} }
+
+// Part returns AddressPart.
+func (RemovePublicAddress) Part() Part { return AddressPart }
+
+// Apply removes the address.
+func (RemovePublicAddress) Apply(s *Server) { s.PublicAddress = "" }
+
+func (RemovePublicAddress) String() string { return "without public address" }
+
 // SetLabel sets a label of the server.
 type SetLabel struct{ Key, Value string }
 
@@ -165,8 +216,9 @@ func (c SetPower) Apply(s *Server) {
 
 func (c SetPower) String() string { return fmt.Sprintf("power=%s soft=%t", c.State, c.Soft) }
 
-// Update is what UpdateServer changes, in any order. Each size, disk, label and the power state is changed once at most:
-// a SetFlavor excludes SetCPU and SetMemory, and a SetLabel excludes a RemoveLabel of its key.
+// Update is what UpdateServer changes, in any order. Each size, disk, label, the groups, the public
+// address and the power state is changed once at most: a SetFlavor excludes SetCPU and SetMemory, a SetLabel excludes a RemoveLabel of its
+// key, and a SetPublicAddress a RemovePublicAddress.
 type Update []ServerChange
 
 // Needs returns the capabilities that the changes need.

@@ -13,7 +13,7 @@ import (
 
 // before is a server before each of the changes.
 var before = Server{
-	CPU: 1, MemoryMiB: 512, Flavor: "medium", Disks: "a=512 b=512", State: StateUnknown, Labels: map[string]string{"a": "0", "b": "0"},
+	CPU: 1, MemoryMiB: 512, Flavor: "medium", Disks: "a=512 b=512", State: StateUnknown, PublicAddress: "203.0.113.9", Labels: map[string]string{"a": "0", "b": "0"},
 }
 
 // with returns that server with a change.
@@ -42,6 +42,11 @@ var changes = []struct {
 	{SetLabel{Key: "c", Value: "2"}, LabelPart, []Capability{Labels}, with(func(s *Server) { s.Labels["c"] = "2" })},
 	{RemoveLabel("a"), LabelPart, []Capability{Labels}, with(func(s *Server) { delete(s.Labels, "a") })},
 	{RemoveLabel("c"), LabelPart, []Capability{Labels}, before},
+	{SetSecurityGroups("ssh"), GroupPart, []Capability{WithSecurityGroups}, with(func(s *Server) { s.SecurityGroups = "ssh" })},
+	{SetSecurityGroups("ssh\nweb"), GroupPart, []Capability{WithSecurityGroups}, with(func(s *Server) { s.SecurityGroups = "ssh\nweb" })},
+	{SetPublicAddress("ext"), AddressPart, []Capability{PublicAddresses}, with(func(s *Server) { s.PublicAddress = "address of ext" })},
+	{SetPublicAddress("other"), AddressPart, []Capability{PublicAddresses}, with(func(s *Server) { s.PublicAddress = "address of other" })},
+	{RemovePublicAddress{}, AddressPart, []Capability{PublicAddresses}, with(func(s *Server) { s.PublicAddress = "" })},
 	{SetPower{State: PowerOn}, PowerPart, []Capability{Power}, with(func(s *Server) { s.State = StateActive })},
 	{SetPower{State: PowerOff}, PowerPart, []Capability{Power}, with(func(s *Server) { s.State = StateStopped })},
 	{SetPower{State: PowerOff, Soft: true}, PowerPart, []Capability{Power, SoftPowerOff}, with(func(s *Server) { s.State = StateStopped })},

@@ -80,6 +80,11 @@ type Server struct {
 	Zone      string
 	// Interfaces have the addresses of the server, as the cloud or the guest reports them.
 	Interfaces Interfaces
+	// SecurityGroups are those of all interfaces.
+	SecurityGroups SecurityGroups
+	// PublicAddress is the one that a SetPublicAddress has given the server. It is AddressPending
+	// while the cloud does not show it, and empty without one, also if the server has an address that somebody else gave it.
+	PublicAddress string
 	// Disks are those that have a name. Those of the template have none.
 	Disks Disks
 	// Heartbeat is that of the guest while the server runs.
@@ -225,6 +230,10 @@ type CreateServer struct {
 	Labels     map[string]string // Labels
 	Disks      Disks             `json:",omitempty"` // WithDisks
 	Zone       string            `json:",omitempty"` // Zones
+
+	// SecurityGroups are those of all interfaces; empty leaves them to the cloud. The create is Rejected if one does
+	// not exist.
+	SecurityGroups SecurityGroups `json:",omitempty"` // WithSecurityGroups
 
 	// Interfaces are the network interfaces of the server, in their order, instead of NetworkID:
 	// several need the capability WithInterfaces, and addresses StaticAddresses, both beside

@@ -19,6 +19,8 @@ var comparedFields = []comparedField{
 	{"Name", func(a, b *listed) bool { return a.name == b.name }},
 	{"Interfaces", func(a, b *listed) bool { return a.interfaces == b.interfaces }},
 	{"Disks", func(a, b *listed) bool { return a.disks == b.disks }},
+	{"PublicAddress", func(a, b *listed) bool { return a.public == b.public }},
+	{"SecurityGroups", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Zone", func(a, b *listed) bool { return a.zone == b.zone }},
 	{"Image", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Fault", func(a, b *listed) bool { return a.traits == b.traits }},

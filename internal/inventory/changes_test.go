@@ -67,6 +67,8 @@ func changeField(t *testing.T, server *cloud.Server, field reflect.StructField) 
 		value.SetString(string(was) + ",10.0.0.1")
 	case cloud.Disks:
 		value.SetString(string(was.With(cloud.Disks(fmt.Sprintf("d%d=1", len(was))))))
+	case cloud.SecurityGroups:
+		value.SetString(string(was) + "x")
 	case cloud.Image:
 		value.Set(reflect.ValueOf(cloud.Image{Name: was.Name + "x", ID: was.ID}))
 	case cloud.Heartbeat:

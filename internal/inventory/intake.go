@@ -107,10 +107,14 @@ func (in *intake) keep(s *cloud.Server) *listed {
 	if s.Disks != "" {
 		in.own(string(s.Disks))
 	}
+	if s.PublicAddress != "" {
+		in.own(s.PublicAddress)
+	}
 	in.share(s.Image.Name)
 	in.share(s.Image.ID)
 	in.share(s.Flavor)
 	in.share(s.Fault)
+	in.share(string(s.SecurityGroups))
 	in.share(shared(read.traits).tags)
 	read.host = in.share(read.host)
 	if by != (owner{}) {

@@ -18,6 +18,8 @@ type listed struct {
 	disks unique.Handle[cloud.Disks]
 	// zone is one pointer, since many servers have the same; zero without one.
 	zone unique.Handle[string]
+	// public is the public address; zero without one.
+	public unique.Handle[string]
 	// traits is one pointer, since many servers have the same; zero if the cloud shows none of them.
 	traits unique.Handle[traits]
 	// owner has the owner labels; nil without any.
@@ -41,6 +43,7 @@ const unknown = -1
 type traits struct {
 	image         cloud.Image
 	flavor, fault string
+	groups        cloud.SecurityGroups
 	// tags are as tagsOf returns them.
 	tags string
 }
@@ -67,7 +70,10 @@ func read(s *cloud.Server) (listed, owner) {
 	if s.Zone != "" {
 		l.zone = unique.Make(s.Zone)
 	}
-	if t := (traits{image: s.Image, flavor: s.Flavor, fault: s.Fault, tags: tagsOf(s.Labels)}); t != (traits{}) {
+	if s.PublicAddress != "" {
+		l.public = unique.Make(s.PublicAddress)
+	}
+	if t := (traits{image: s.Image, flavor: s.Flavor, fault: s.Fault, groups: s.SecurityGroups, tags: tagsOf(s.Labels)}); t != (traits{}) {
 		l.traits = unique.Make(t)
 	}
 	if s.CPUUtilization != nil {
@@ -114,6 +120,7 @@ func (l *listed) server() cloud.Server {
 	common := shared(l.traits)
 	s := cloud.Server{
 		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, Fault: common.fault, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone), Image: common.image, Flavor: common.flavor,
+		SecurityGroups: common.groups, PublicAddress: shared(l.public),
 		CPU: int(l.cpu), MemoryMiB: l.memory,
 		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: withTags(l.ownedBy().labels(), common.tags), Heartbeat: l.heartbeat,
 	}

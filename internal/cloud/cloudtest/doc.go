@@ -18,6 +18,7 @@
 //	addresses.go    addresses of servers, and heartbeats of guests
 //	interfaces.go   several network interfaces, and static addresses
 //	disks.go        disks of servers
+//	reach.go        security groups and public addresses of servers
 //	placement.go    zones and anti-affinity
 //	flavors.go      sizes that have names
 //	snapshots.go    snapshots of servers

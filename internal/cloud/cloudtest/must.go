@@ -71,7 +71,7 @@ func mustResize(ctx context.Context, t *testing.T, f Fixture, id string, req clo
 	return mustUpdate(ctx, t, f, id, cloud.Update{cloud.SetPower{State: cloud.PowerOn}})
 }
 
-// mustDelete deletes a server, waits until it is gone, and deletes snapshots that outlive it.
+// mustDelete deletes a server, waits until it is gone, and deletes what outlives it.
 func mustDelete(ctx context.Context, t *testing.T, f Fixture, id string) {
 	t.Helper()
 	result, err := f.Client.DeleteServer(ctx, id)
@@ -82,6 +82,11 @@ func mustDelete(ctx context.Context, t *testing.T, f Fixture, id string) {
 		mustEnd(ctx, t, f, result.Operation)
 	} else if !result.Gone() {
 		t.Fatalf("DeleteServer(%s): %+v, want it gone", id, result)
+	}
+	if c, ok := f.Client.(cloud.PublicAddressRemover); ok {
+		if err := c.DeletePublicAddresses(ctx, id); err != nil {
+			t.Fatalf("DeletePublicAddresses(%s): %v", id, err)
+		}
 	}
 	if c, ok := f.Client.(cloud.SnapshotRemover); ok {
 		if err := c.DeleteSnapshots(ctx, id, ""); err != nil {

@@ -25,6 +25,7 @@ var refuseCases = []testCase{
 	refusesCreate("several interfaces", cloud.WithInterfaces, cloud.CreateServer{Interfaces: []cloud.Attachment{{NetworkID: nowhere}, {NetworkID: nowhere}}}),
 	refusesCreate("a static address", cloud.StaticAddresses, cloud.CreateServer{Interfaces: []cloud.Attachment{{NetworkID: nowhere, Addresses: []string{"10.0.0.5"}}}}),
 	refusesCreate("an anti-affinity", cloud.WithAntiAffinity, cloud.CreateServer{AntiAffinity: cloud.AntiAffinity{Group: "g"}}),
+	refusesCreate("security groups", cloud.WithSecurityGroups, cloud.CreateServer{SecurityGroups: "default"}),
 	refuses("a create of a snapshot", cloud.Snapshots, func(ctx context.Context, c cloud.Client) error {
 		snapshots, ok := c.(cloud.Snapshotter)
 		if !ok { // nothing can be sent
@@ -47,6 +48,9 @@ var refuseCases = []testCase{
 	refusesUpdate("a suspend", cloud.Suspend, cloud.Update{cloud.SetPower{State: cloud.PowerSuspended}}),
 	refusesUpdate("a soft power-off", cloud.SoftPowerOff, cloud.Update{cloud.SetPower{State: cloud.PowerOff, Soft: true}}),
 	refusesUpdate("disks", cloud.WithDisks, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 1024}}),
+	refusesUpdate("security groups", cloud.WithSecurityGroups, cloud.Update{cloud.SetSecurityGroups("default")}),
+	refusesUpdate("a public address", cloud.PublicAddresses, cloud.Update{cloud.SetPublicAddress(ExternalNetwork)}),
+	refusesUpdate("a public address that it is to lose", cloud.PublicAddresses, cloud.Update{cloud.RemovePublicAddress{}}),
 	refusesUpdate("labels", cloud.Labels, cloud.Update{cloud.RemoveLabel("a")}),
 	refusesList("a label filter", cloud.Labels, cloud.ListServers{Labels: map[string]string{"a": "b"}}),
 	refusesList("a marker", cloud.Sizing, cloud.ListServers{Marker: "next"}),

@@ -42,6 +42,10 @@ func Changes() map[string]cloud.Update {
 		"size and on":             slices.Concat(size, cloud.Update{on}),
 		"size and off":            slices.Concat(size, cloud.Update{off}),
 		"size and suspended":      slices.Concat(size, cloud.Update{suspended}),
+		"security groups":         {cloud.SetSecurityGroups("ssh\nweb")},
+		"public address":          {cloud.SetPublicAddress(ExternalNetwork)},
+		"no public address":       {cloud.RemovePublicAddress{}},
+		"groups and off":          {cloud.SetSecurityGroups("ssh\nweb"), off},
 		"labels and off":          slices.Concat(labels, cloud.Update{off}),
 		"all and off":             slices.Concat(hardware, labels, cloud.Update{off}),
 		"all and suspended":       slices.Concat(hardware, labels, cloud.Update{suspended}),
@@ -69,6 +73,7 @@ func Creates(networks []string, zone, template string) map[string]cloud.CreateSe
 		"zone":            {Zone: zone},
 		"apart":           {AntiAffinity: cloud.AntiAffinity{Group: "c/ns/web", Required: true}},
 		"preferred apart": {AntiAffinity: cloud.AntiAffinity{Group: "c/ns/web"}},
+		"security groups": {SecurityGroups: "ssh\nweb"},
 		"user data":       {UserData: cloud.UserData("#cloud-config\n")},
 		"all": {
 			CPU: 4, MemoryMiB: 8192, Template: template, Zone: zone, NetworkID: networks[0], Labels: map[string]string{"env": "dev", "owner/uid": "u1"},

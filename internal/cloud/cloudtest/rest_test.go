@@ -130,7 +130,15 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 				{Name: "host-1", AvailableHours: 8}, {Name: "host-2", GPU: true, AvailableHours: 16},
 				{Name: "host-3", AvailableHours: 24}, {Name: "host-4", GPU: true, AvailableHours: 32},
 			},
-			Zone: "zone-a",
+			Zone: "zone-a", Reach: func(*testing.T) cloudtest.Reach { return cloudtest.Reach{Groups: [2]string{"ssh", "web"}} },
+			PublicAddresses: func(*testing.T) (addresses []string) {
+				for _, s := range fake.Servers() {
+					if s.PublicAddress != nil {
+						addresses = append(addresses, s.PublicAddress.Address)
+					}
+				}
+				return addresses
+			},
 			Operating: func(t *testing.T, on bool) {
 				behave(t, fake, func(b *mockcloud.Behaviour) {
 					b.OperationTime = 0

@@ -68,6 +68,11 @@ type Fixture struct {
 	Zone string
 	// Flavors are two of the cloud; needed with the capability Flavors.
 	Flavors [2]string
+	// Reach prepares the cloud for servers with security groups and public addresses; needed with the capabilities
+	// WithSecurityGroups and PublicAddresses.
+	Reach func(t *testing.T) Reach
+	// PublicAddresses returns the public addresses of all servers. Optional.
+	PublicAddresses func(t *testing.T) []string
 	// Networks are those that the cloud has; needed with the capability NetworkAttach.
 	Networks []cloud.Network
 	// Operating makes the cloud answer changes of servers with operations that take a
@@ -165,7 +170,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, placementCases, interfaceCases, flavorCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, reachCases, placementCases, interfaceCases, flavorCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -106,6 +106,7 @@ func (c *serverClient) CreateServer(ctx context.Context, req cloud.CreateServer)
 	needs.when(req.Disks != "", cloud.WithDisks)
 	needs.when(req.Zone != "", cloud.Zones)
 	needs.when(req.AntiAffinity != cloud.AntiAffinity{}, cloud.WithAntiAffinity)
+	needs.when(req.SecurityGroups != "", cloud.WithSecurityGroups)
 	req.Labels = maps.Clone(req.Labels)
 	data := req.UserData
 	req.UserData = nil // it is no part of the body
@@ -162,6 +163,9 @@ func (c *serverClient) create(op string, req cloud.CreateServer) (cloud.Server, 
 	if err := checkFlavor(op, req.Flavor); err != nil {
 		return cloud.Server{}, err
 	}
+	if err := checkGroups(op, req.SecurityGroups); err != nil {
+		return cloud.Server{}, err
+	}
 	host, err := c.place(op, req)
 	if err != nil {
 		return cloud.Server{}, err
@@ -170,7 +174,7 @@ func (c *serverClient) create(op string, req cloud.CreateServer) (cloud.Server, 
 	s := cloud.Server{
 		ID: c.store.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
 		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Image: cloud.Image{Name: req.Template}, Folder: req.Folder, NetworkID: req.FirstNetwork(),
-		Disks: req.Disks, Host: host, Zone: req.Zone, CreatedAt: now, UpdatedAt: now,
+		Disks: req.Disks, Host: host, Zone: req.Zone, SecurityGroups: req.SecurityGroups, CreatedAt: now, UpdatedAt: now,
 	}
 	if req.Flavor != "" {
 		s = withFlavor(s, req.Flavor)
@@ -208,7 +212,8 @@ func (c *serverClient) UpdateServer(ctx context.Context, id string, update cloud
 	}
 	for _, change := range update {
 		switch change.(type) {
-		case cloud.SetCPU, cloud.SetMemory, cloud.SetFlavor, cloud.SetDisk, cloud.SetLabel, cloud.RemoveLabel, cloud.SetPower:
+		case cloud.SetCPU, cloud.SetMemory, cloud.SetFlavor, cloud.SetDisk, cloud.SetLabel, cloud.RemoveLabel, cloud.SetPower,
+			cloud.SetSecurityGroups, cloud.SetPublicAddress, cloud.RemovePublicAddress:
 		default:
 			return cloud.Result{}, failure(op, cloud.Unsupported, "this cloud cannot change %s", change)
 		}
@@ -263,6 +268,10 @@ func (c *serverClient) refusal(op string, s cloud.Server, update cloud.Update) e
 			err = checkFlavor(op, string(change))
 		case cloud.SetDisk:
 			err = checkDisk(op, s.Disks, cloud.Disk(change))
+		case cloud.SetSecurityGroups:
+			err = checkGroups(op, cloud.SecurityGroups(change))
+		case cloud.SetPublicAddress:
+			err = c.checkExternal(op, s, string(change))
 		}
 		if err != nil {
 			return err
@@ -274,7 +283,11 @@ func (c *serverClient) refusal(op string, s cloud.Server, update cloud.Update) e
 // updated returns the server with the changes made.
 func (c *serverClient) updated(s cloud.Server, update cloud.Update) cloud.Server {
 	s = s.Clone()
+	before := s.PublicAddress
 	update.Apply(&s)
+	if len(cloud.Changes[cloud.SetPublicAddress](update)) > 0 {
+		s.PublicAddress = c.publicAddress(s.ID, before)
+	}
 	for _, flavor := range cloud.Changes[cloud.SetFlavor](update) {
 		s = withFlavor(s, string(flavor))
 	}

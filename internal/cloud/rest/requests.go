@@ -1,6 +1,10 @@
 package rest
 
-import "github.com/privatecloud/operator/internal/cloud"
+import (
+	"encoding/json"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
 
 type wireCreate struct {
 	Name       string            `json:"name"`
@@ -18,6 +22,8 @@ type wireCreate struct {
 	AntiAffinity *wireAntiAffinity `json:"antiAffinity,omitempty"`
 
 	Interfaces []wireInterface `json:"interfaces,omitempty"`
+
+	SecurityGroups []string `json:"securityGroups,omitempty"`
 }
 
 // wireAntiAffinity is an anti-affinity as requests have it.
@@ -45,6 +51,15 @@ type wireUpdate struct {
 	PowerOffMode string             `json:"powerOffMode,omitempty"`
 	Labels       map[string]*string `json:"labels,omitempty"`
 	Disks        []wireDisk         `json:"disks,omitempty"`
+
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// PublicAddress is a wirePublicAddress, or null to remove the address.
+	PublicAddress json.RawMessage `json:"publicAddress,omitempty"`
+}
+
+// wirePublicAddress asks for an address of an external network.
+type wirePublicAddress struct {
+	Network string `json:"network"`
 }
 
 type wireLogin struct {

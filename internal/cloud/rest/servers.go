@@ -135,6 +135,7 @@ func (s *serverClient) CreateServer(ctx context.Context, req cloud.CreateServer)
 			Name: req.Name, CPU: req.CPU, Memory: memory, Template: req.Template, Folder: req.Folder,
 			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels, UserData: req.UserData, Disks: disks,
 			Zone: req.Zone, AntiAffinity: wireAntiAffinityOf(req.AntiAffinity), Interfaces: wireInterfaces(req.Interfaces),
+			SecurityGroups: req.SecurityGroups.List(),
 		}),
 	}
 	if has.Has(cloud.Idempotency) {
@@ -200,6 +201,9 @@ func createNeeds(req cloud.CreateServer) []cloud.Capability {
 	}
 	if req.AntiAffinity != (cloud.AntiAffinity{}) {
 		needs = append(needs, cloud.WithAntiAffinity)
+	}
+	if req.SecurityGroups != "" {
+		needs = append(needs, cloud.WithSecurityGroups)
 	}
 	return needs
 }

@@ -60,6 +60,12 @@ func encodeUpdate(op string, update cloud.Update) (wire wireUpdate, err *cloud.E
 			var disk wireDisk
 			disk, err = encodeDisk(op, cloud.Disk(change))
 			wire.Disks = append(wire.Disks, disk)
+		case cloud.SetSecurityGroups:
+			wire.SecurityGroups = cloud.SecurityGroups(change).List()
+		case cloud.SetPublicAddress:
+			wire.PublicAddress = encode(wirePublicAddress{Network: string(change)})
+		case cloud.RemovePublicAddress:
+			wire.PublicAddress = []byte("null")
 		case cloud.SetLabel:
 			label(change.Key, &change.Value)
 		case cloud.RemoveLabel:

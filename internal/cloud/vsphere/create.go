@@ -68,6 +68,8 @@ func checkCreate(op string, req cloud.CreateServer) error {
 		return refuse(op, cloud.Unsupported, "this cloud lacks staticAddresses: let the user data set the addresses in the guest")
 	case req.Flavor != "":
 		return refuse(op, cloud.Unsupported, "this cloud lacks flavors")
+	case req.SecurityGroups != "":
+		return refuse(op, cloud.Unsupported, "this cloud lacks securityGroups")
 	}
 	for key, value := range req.Labels {
 		if err := checkLabel(op, key, value); err != nil {

@@ -1,0 +1,45 @@
+package rest
+
+import (
+	"net/netip"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// securityGroups reads the security groups of a server.
+func (r *reader) securityGroups(value []byte) cloud.SecurityGroups {
+	if isNull(value) {
+		return ""
+	}
+	var names []string
+	if !values(value, func(value []byte) { names = append(names, addressText(value)) }) {
+		r.ignored.add("securityGroups", "not an array")
+	}
+	groups, valid := cloud.NewSecurityGroups(names)
+	if !valid {
+		r.ignored.add("securityGroups", "a text that is no name")
+	}
+	return groups
+}
+
+// publicAddress reads the public address of a server.
+func (r *reader) publicAddress(value []byte) string {
+	if isNull(value) {
+		return ""
+	}
+	var text string
+	if !fields(value, func(field, value []byte) {
+		if string(field) == "address" {
+			text = addressText(value)
+		}
+	}) {
+		r.ignored.add("publicAddress", "not an object")
+		return ""
+	}
+	address, err := netip.ParseAddr(text)
+	if err != nil || address.Zone() != "" {
+		r.ignored.add("publicAddress", "a text that is no address")
+		return ""
+	}
+	return address.Unmap().String()
+}
