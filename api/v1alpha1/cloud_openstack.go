@@ -86,6 +86,11 @@ type OpenStackCloud struct {
 	// +optional
 	Network OpenStackNetwork `json:"network,omitzero"`
 
+	// securityGroups says which security groups servers have.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Security Groups"
+	// +optional
+	SecurityGroups OpenStackSecurityGroups `json:"securityGroups,omitzero"`
+
 	// availabilityZone is where servers are created, at most 255 characters. Empty
 	// leaves it to the cloud.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Availability Zone"
@@ -149,6 +154,16 @@ type OpenStackFlavors struct {
 	// +listType=set
 	// +optional
 	Allowed []string `json:"allowed,omitempty"`
+}
+
+// OpenStackSecurityGroups says which security groups servers have.
+type OpenStackSecurityGroups struct {
+	// default are the names of the security groups that VMs without securityGroups are created with,
+	// at most 16. If there are none, the cloud gives them the group "default".
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Default []SecurityGroupName `json:"default,omitempty"`
 }
 
 // OpenStackNetwork says which network servers are attached to.

@@ -3,7 +3,7 @@
 //	cloud_types.go, cloud_imports.go, cloud_rest.go, cloud_vsphere.go,
 //	cloud_openstack.go,
 //	vm_types.go, vm_bootstrap.go, vm_disks.go, vm_network.go, vm_placement.go,
-//	vm_power.go, vm_readiness.go, vm_revert.go, vm_size.go, vm_status.go, vm_tags.go,
+//	vm_power.go, vm_reach.go, vm_readiness.go, vm_revert.go, vm_size.go, vm_status.go, vm_tags.go,
 //	vmgroup_types.go, vmgroup_strategy.go, vmclass_types.go, network_types.go,
 //	vmsnapshot_types.go, gpuinfo_types.go  the kinds, with their conditions and reasons
 //	cloud_conditions.go,

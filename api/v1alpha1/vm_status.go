@@ -76,6 +76,20 @@ type VMStatus struct {
 	// +optional
 	Network *VMNetworkStatus `json:"network,omitempty"`
 
+	// securityGroups are the names of the security groups of the VM, as the cloud reports them, at
+	// most 64. Absent if the cloud reports none.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Security Groups"
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	SecurityGroups []string `json:"securityGroups,omitempty"`
+
+	// publicAddress is the address that spec.publicAddress has given the VM. Absent if it has none.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Public Address"
+	// +kubebuilder:validation:MaxLength=45
+	// +optional
+	PublicAddress string `json:"publicAddress,omitempty"`
+
 	// shutdownRequestedTime is when the guest was asked to shut down. Absent if it was not,
 	// or once the VM is off.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Shutdown Requested Time"

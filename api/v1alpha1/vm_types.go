@@ -131,6 +131,23 @@ type VMSpec struct {
 	// +optional
 	Network *VMNetwork `json:"network,omitempty"`
 
+	// securityGroups are the names of the security groups of all interfaces of the VM, 1-16: the VM
+	// has these and no others. If absent, the cloud decides, and the VM keeps what it has. Can be
+	// changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Security Groups"
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	SecurityGroups []SecurityGroupName `json:"securityGroups,omitempty"`
+
+	// publicAddress gives the VM an address of an external network, by which its first interface is
+	// reached from outside its own network. The address is deleted with the VM, or when this is
+	// removed. Can be added and removed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Public Address"
+	// +optional
+	PublicAddress *VMPublicAddress `json:"publicAddress,omitempty"`
+
 	// bootstrap is what the VM reads at its first boot: user data and SSH keys. Cannot
 	// be changed once the VM exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Bootstrap"
@@ -296,6 +313,8 @@ type VMImport struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.antiAffinity) == has(oldSelf.spec.antiAffinity) && (!has(self.spec.antiAffinity) || self.spec.antiAffinity == oldSelf.spec.antiAffinity))",reason=FieldValueForbidden,fieldPath=".spec.antiAffinity",message="antiAffinity cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.networkRef) == has(oldSelf.spec.networkRef) && (!has(self.spec.networkRef) || self.spec.networkRef.name == oldSelf.spec.networkRef.name))",reason=FieldValueForbidden,fieldPath=".spec.networkRef",message="networkRef cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.network) == has(oldSelf.spec.network) && (!has(self.spec.network) || self.spec.network == oldSelf.spec.network))",reason=FieldValueForbidden,fieldPath=".spec.network",message="network cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(self.spec.publicAddress) || !has(oldSelf.spec.publicAddress) || self.spec.publicAddress.network == oldSelf.spec.publicAddress.network",reason=FieldValueForbidden,fieldPath=".spec.publicAddress.network",message="publicAddress.network cannot be changed once the VM exists; remove publicAddress, wait until the VM has no public address, and add it again"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.publicAddress) || has(oldSelf.spec.publicAddress) || !has(self.spec.publicAddress)",reason=FieldValueForbidden,fieldPath=".spec.publicAddress",message="publicAddress cannot be added while the VM still has its former public address; add it once status.publicAddress is empty"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.bootstrap) == has(oldSelf.spec.bootstrap) && (!has(self.spec.bootstrap) || self.spec.bootstrap == oldSelf.spec.bootstrap))",reason=FieldValueForbidden,fieldPath=".spec.bootstrap",message="bootstrap cannot be changed once the VM exists, since it is read at the first boot; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.disks) || !has(oldSelf.spec.disks) || oldSelf.spec.disks.all(o, !oldSelf.status.disks.exists(s, s.name == o.name && has(s.size)) || (has(self.spec.disks) && self.spec.disks.exists(d, d.name == o.name)))",reason=FieldValueForbidden,fieldPath=".spec.disks",message="a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.disks) || !has(oldSelf.spec.disks) || oldSelf.spec.disks.all(o, !oldSelf.status.disks.exists(s, s.name == o.name && has(s.size)) || !has(self.spec.disks) || !self.spec.disks.exists(d, d.name == o.name && quantity(d.size).isLessThan(quantity(o.size)) && oldSelf.status.disks.exists(s, s.name == o.name && has(s.size) && quantity(d.size).isLessThan(quantity(s.size)))))",reason=FieldValueForbidden,fieldPath=".spec.disks",message="a disk cannot shrink: set its size back to what it was, or add another disk"

@@ -36,6 +36,7 @@ const (
 
 // VmGroupSpec is the desired state of a group.
 // +kubebuilder:validation:XValidation:rule="!has(self.className) || !(has(self.cpu) || has(self.memory))",reason=FieldValueForbidden,fieldPath=".className",message="className cannot be set together with cpu or memory: remove them to use the class, or remove className"
+// +kubebuilder:validation:XValidation:rule="!has(self.publicAddress) || !has(oldSelf.publicAddress) || self.publicAddress.network == oldSelf.publicAddress.network",reason=FieldValueForbidden,fieldPath=".publicAddress.network",message="publicAddress.network cannot be changed; remove publicAddress, wait until the members have no public address, and add it again"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkRef) || !has(self.network)",reason=FieldValueForbidden,fieldPath=".networkRef",message="networkRef cannot be set together with network: name its Network in an interface of network.interfaces, or remove network"
 type VmGroupSpec struct {
 	// cpu is the number of cores of each member, 1-1024. If absent, the cloud
@@ -111,6 +112,21 @@ type VmGroupSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network Interfaces"
 	// +optional
 	Network *VmGroupNetwork `json:"network,omitempty"`
+
+	// securityGroups are the names of the security groups of all interfaces of each member, 1-16: the
+	// members have these and no others. If absent, the cloud decides. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Security Groups"
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	SecurityGroups []SecurityGroupName `json:"securityGroups,omitempty"`
+
+	// publicAddress gives each member an address of an external network. Can be added and removed
+	// at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Public Address"
+	// +optional
+	PublicAddress *VMPublicAddress `json:"publicAddress,omitempty"`
 
 	// bootstrap is what members read at their first boot: user data and SSH keys. A
 	// change replaces the members; a change of the data of the Secret does not.

@@ -125,6 +125,11 @@ func removeOrphan(ctx context.Context, c *pcapi.Cloud, inv *inventory.Inventory,
 		logger.Info("kept a server that has the id of an orphan and other labels")
 		return nil
 	case err == nil:
+		if remover, outlive := from.(cloud.PublicAddressRemover); outlive { // nothing would lead to the address once the server is gone
+			if err := remover.DeletePublicAddresses(ctx, orphan.ID); err != nil {
+				return outcomeOf(c, err)
+			}
+		}
 		inv.RecordDeletion(orphan.ID)
 		_, err = from.DeleteServer(ctx, orphan.ID)
 	}

@@ -14,16 +14,17 @@ func sizeFirst(update cloud.Update) bool {
 	return update.Resizes() && update.Has(cloud.PowerPart) && !update.PowersOff()
 }
 
-// firstChange returns the part of an update that is sent first. Tags are sent alone and
+// firstChange returns the part of an update that is sent first. Those of partsAside are sent alone and
 // before all else, since nothing else is refused with them or has to wait. A server that is
 // to be started or suspended gets its size before, unless the cloud refused it: a size that the
 // cloud refuses must not keep the server from that. One that is to be stopped gets its disks
 // after. One that is suspended gets nothing else: it keeps the memory that it has.
 func firstChange(vm *pcapi.VM, obs *observation, update cloud.Update) cloud.Update {
 	update = possible(vm, obs, update)
+	if part, found := partAside(update); found {
+		return update.Of(part)
+	}
 	switch {
-	case update.Has(cloud.LabelPart):
-		return update.Of(cloud.LabelPart)
 	case !update.Has(cloud.PowerPart) || !update.Resizes():
 		return update
 	case update.PowersOff(): // disks that the cloud refuses must not keep the server on
@@ -48,13 +49,13 @@ func undone(vm *pcapi.VM, obs *observation, update cloud.Update, server cloud.Se
 	})
 }
 
-// possible returns an update without disks and tags that the cloud cannot have, and tags that it
-// refused lately, so that other changes are made. A server that is to stay suspended is resumed
+// possible returns an update without what the cloud cannot have, and without what it
+// refused lately of partsAside, so that other changes are made. A server that is to stay suspended is resumed
 // for a new size if updatePolicy allows restarts.
 func possible(vm *pcapi.VM, obs *observation, update cloud.Update) cloud.Update {
 	update = field.Possible(update, obs.Capabilities())
-	if obs.untagged != nil {
-		update = update.Without(cloud.LabelPart)
+	for part := range obs.aside {
+		update = update.Without(part)
 	}
 	if keepsSuspended(vm, obs, update) != nil && vm.Spec.PowerState == pcapi.PowerSuspended && vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed && obs.refusal == "" {
 		update = append(update, cloud.SetPower{State: cloud.PowerOn})

@@ -28,8 +28,12 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	case stepCheckName:
 		obs.checked = true
 	case stepReadUserData, stepConfirmName, stepConfirmImport:
+	case stepDeleteAddress:
+		if vm.Spec.PublicAddress != nil || vm.Status.PublicAddress != "" {
+			return leftover(vm, "its public address"), true
+		}
 	case stepDeleteSnapshots:
-		return []pcapi.PlannedChange{{Action: pcapi.PlannedDelete, Name: cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName), ID: vm.Status.VMID, Details: []string{"its snapshots"}}}, true
+		return leftover(vm, "its snapshots"), true
 	case stepTakeClass:
 		vm.Status.Class, obs.class = obs.class, nil
 	case external.StepCreate:
@@ -67,6 +71,11 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	return nil, true
 }
 
+// leftover returns the deletion of what outlives the server.
+func leftover(vm *pcapi.VM, what string) []pcapi.PlannedChange {
+	return []pcapi.PlannedChange{{Action: pcapi.PlannedDelete, Name: cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName), ID: vm.Status.VMID, Details: []string{what}}}
+}
+
 // record writes to the status that the server is the VM's.
 func record(vm *pcapi.VM, obs *observation) {
 	vm.Status.VMID, vm.Status.NameInCloud, vm.Status.Cloud = obs.Resource.ID, obs.Resource.Name, obs.Cloud
@@ -92,7 +101,7 @@ func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChan
 	req := k.request(vm, obs)
 	server := cloud.Server{
 		ID: newID, Name: req.Name, State: cloud.StateActive, Labels: req.Labels, CPU: req.CPU, MemoryMiB: req.MemoryMiB,
-		Flavor: req.Flavor, Folder: req.Folder, Zone: req.Zone, Disks: req.Disks, NetworkID: req.FirstNetwork(),
+		Flavor: req.Flavor, Folder: req.Folder, Zone: req.Zone, Disks: req.Disks, NetworkID: req.FirstNetwork(), SecurityGroups: req.SecurityGroups,
 	}
 	if req.PowerState == cloud.PowerOff {
 		server.State = cloud.StateStopped

@@ -48,6 +48,15 @@ func LeanVM(o any) (any, error) {
 		share(&vm.Status.Class.Name, &vm.Status.Class.Flavor)
 	}
 	leanMap(vm.Spec.Tags)
+	for i := range vm.Spec.SecurityGroups {
+		share(&vm.Spec.SecurityGroups[i])
+	}
+	for i := range vm.Status.SecurityGroups {
+		share(&vm.Status.SecurityGroups[i])
+	}
+	if vm.Spec.PublicAddress != nil {
+		share(&vm.Spec.PublicAddress.Network)
+	}
 	for i := range vm.Spec.Disks {
 		share(&vm.Spec.Disks[i].Name)
 	}

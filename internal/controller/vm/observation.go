@@ -43,9 +43,8 @@ type observation struct {
 	// refusal is why the cloud refused the size of this generation of the spec, while
 	// the server was stopped for it; empty if it did not.
 	refusal string
-	// untagged is why the tags of this generation of the spec are not sent again yet; nil if
-	// they can be.
-	untagged error
+	// aside is why changes of these parts, for this generation of the spec, are not sent again yet.
+	aside map[cloud.Part]error
 	// unlabelling: the server has the label of the VM's UID, and none of a cluster. On a cloud that
 	// removes one label after the other, a release that ended between them leaves it so.
 	unlabelling bool

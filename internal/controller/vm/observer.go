@@ -104,5 +104,5 @@ func (o *observer) observeRefusal(vm *pcapi.VM, obs *observation) {
 		o.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
 	}
 	obs.refusal, _ = o.Tracker.RefusalOf(vm.UID, vm.Generation)
-	obs.untagged = o.refusals.recallTags(vm)
+	obs.aside = o.refusals.recallParts(vm)
 }

@@ -50,7 +50,7 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 // creating plans for a create after these steps. What the create needs of a Secret is
 // read first: nothing is asked, and nothing but the class stored, before it is there. Where a cloud cannot create
 // stopped servers, the server is created running, and the difference is corrected. None can
-// create suspended ones.
+// create suspended ones. A public address needs a server that exists.
 func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 	var steps []step
 	if obs.class != nil {
@@ -60,15 +60,20 @@ func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 		steps = append(steps, k.vmSteps.readUserData)
 	}
 	p := k.Do(append(append(steps, before...), k.Steps.Create)...)
-	switch {
-	case vm.Spec.PowerState.Runs() || !obs.Available():
+	progress := func(what string) plan {
+		return p.Then(reconciler.Wait(time.Second, pcapi.ProgressingReason, "%s", what))
+	}
+	switch caps := obs.Capabilities(); {
+	case !obs.Available():
 		return p
 	case vm.Spec.PowerState == pcapi.PowerSuspended:
-		return p.Then(reconciler.Wait(time.Second, pcapi.ProgressingReason, "the VM was created running and is being suspended"))
-	case obs.Capabilities().Has(cloud.PowerAtCreate):
-		return p
+		return progress("the VM was created running and is being suspended")
+	case !vm.Spec.PowerState.Runs() && !caps.Has(cloud.PowerAtCreate):
+		return progress("the VM was created running, as this cloud does, and is being stopped")
+	case vm.Spec.PublicAddress != nil && caps.Has(cloud.PublicAddresses):
+		return progress("the VM was created and is being given its public address")
 	}
-	return p.Then(reconciler.Wait(time.Second, pcapi.ProgressingReason, "the VM was created running, as this cloud does, and is being stopped"))
+	return p
 }
 
 // planWaiting plans for a VM whose Network or class is not ready. The claim of a create
@@ -195,14 +200,15 @@ func (k *kind) planChanges(vm *pcapi.VM, obs *observation, update cloud.Update) 
 	update = possible(vm, obs, update)
 	p, whole := k.planRestart(vm, obs)
 	refused, keeps := field.Unchangeable(vm, update, obs.Capabilities()), keepsSuspended(vm, obs, update)
-	rest := cmp.Or(field.Drift(vm, *obs.Resource, obs.Capabilities()), tagDrift(vm, obs), obs.unclassed)
+	rest := cmp.Or(field.Drift(vm, *obs.Resource, obs.Capabilities()), asideDrift(vm, obs), obs.unclassed)
+	_, aside := partAside(update)
 	switch {
 	case whole && refused != nil: // with such a change, the server could not be started again
 		p = k.End(refused)
 	case whole:
 	case len(update) == 0:
 		p.Outcome = rest
-	case update.Has(cloud.LabelPart): // sent alone, whatever else is refused
+	case aside: // sent alone, whatever else is refused
 		p.Steps, p.Outcome = append(p.Steps, k.vmSteps.update), rest
 	case refused != nil:
 		p.Outcome = refused

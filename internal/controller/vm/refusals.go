@@ -18,13 +18,13 @@ import (
 // maxRefusals bounds the refusals remembered; the oldest go first.
 const maxRefusals = 10_000
 
-// refusals holds the names and tags that the cloud refused, so that a reconcile with
-// another cause does not send them again. An edit of the name, for tags any edit, or one of
-// the reconcile-requested-at annotation sends them again. Of each VM, one name and one set of tags is remembered, by
+// refusals holds the names and the changes of partsAside that the cloud refused, so that a reconcile with
+// another cause does not send them again. An edit of the name, for the changes any edit, or one of
+// the reconcile-requested-at annotation sends them again. Of each VM, one name and one change of each part is remembered, by
 // a digest of what was sent: a tenant chooses how long that is.
 type refusals struct {
-	// names and tags have a refusal for each UID.
-	names, tags *cache.LRUExpireCache
+	// names has a refusal for each UID, and parts one for each partOf.
+	names, parts *cache.LRUExpireCache
 	// freed has when a VM that had a name was deleted, by the digest of nameKey.
 	freed *cache.LRUExpireCache
 	clock func() time.Time
@@ -34,7 +34,7 @@ func newRefusals(clock func() time.Time) refusals {
 	bounded := func() *cache.LRUExpireCache {
 		return cache.NewLRUExpireCacheWithClock(maxRefusals, controller.ClockFunc(clock))
 	}
-	return refusals{names: bounded(), tags: bounded(), freed: bounded(), clock: clock}
+	return refusals{names: bounded(), parts: bounded(), freed: bounded(), clock: clock}
 }
 
 // refusal is the cloud's answer to what it was asked for at a time.
@@ -63,7 +63,9 @@ func (r refusals) record(vm *pcapi.VM, on string, asked time.Time, cause error) 
 // forget drops what is remembered of a VM that is gone.
 func (r refusals) forget(uid types.UID) {
 	r.names.Remove(uid)
-	r.tags.Remove(uid)
+	for _, part := range partsAside {
+		r.parts.Remove(partOf{uid, part})
+	}
 }
 
 // free records that a VM does not have its name on Clouds any more. Refusals of checks before that do not stand.
@@ -84,7 +86,7 @@ func recheckName(refusal error) time.Duration {
 
 // recall returns the refusal of a Cloud that still stands, nil if there is none.
 func (r refusals) recall(vm *pcapi.VM, on string) error {
-	last, ok := recallOf(r.names, vm, func() digest { return nameDigest(vm, on) })
+	last, ok := recallOf(r.names, vm.UID, func() digest { return nameDigest(vm, on) })
 	if !ok {
 		return nil
 	}
@@ -94,26 +96,40 @@ func (r refusals) recall(vm *pcapi.VM, on string) error {
 	return last.cause
 }
 
-// recallOf returns the refusal of a VM if it is of what would be sent now.
-func recallOf(of *cache.LRUExpireCache, vm *pcapi.VM, now func() digest) (refusal, bool) {
-	entry, ok := of.Get(vm.UID)
+// recallOf returns a refusal if it is of what would be sent now.
+func recallOf(of *cache.LRUExpireCache, key any, now func() digest) (refusal, bool) {
+	entry, ok := of.Get(key)
 	if !ok || entry.(refusal).of != now() {
 		return refusal{}, false
 	}
 	return entry.(refusal), true
 }
 
-func tagsDigest(vm *pcapi.VM) digest {
+// partOf is a part of the server of a VM.
+type partOf struct {
+	uid  types.UID
+	part cloud.Part
+}
+
+func editDigest(vm *pcapi.VM) digest {
 	return digestOf(strconv.FormatInt(vm.Generation, 10), vm.Annotations[pcapi.ReconcileRequestedAtAnnotation])
 }
 
-// recordTags records the outcome for tags that were refused.
-func (r refusals) recordTags(vm *pcapi.VM, outcome error, keep time.Duration) {
-	r.tags.Add(vm.UID, refusal{of: tagsDigest(vm), cause: outcome}, keep)
+// recordPart records the outcome for changes of a part that were refused.
+func (r refusals) recordPart(part cloud.Part, vm *pcapi.VM, outcome error, keep time.Duration) {
+	r.parts.Add(partOf{vm.UID, part}, refusal{of: editDigest(vm), cause: outcome}, keep)
 }
 
-// recallTags returns the outcome that still stands, nil if the tags can be sent.
-func (r refusals) recallTags(vm *pcapi.VM) error {
-	last, _ := recallOf(r.tags, vm, func() digest { return tagsDigest(vm) })
-	return last.cause
+// recallParts returns the outcomes that still stand, by the parts that are not sent therefore; nil if there are none.
+func (r refusals) recallParts(vm *pcapi.VM) map[cloud.Part]error {
+	var standing map[cloud.Part]error
+	for _, part := range partsAside {
+		if last, ok := recallOf(r.parts, partOf{vm.UID, part}, func() digest { return editDigest(vm) }); ok {
+			if standing == nil {
+				standing = map[cloud.Part]error{}
+			}
+			standing[part] = last.cause
+		}
+	}
+	return standing
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 )
 
 func TestRefusalsExpire(t *testing.T) {
@@ -94,14 +95,14 @@ func TestRefusalsTakeBoundedMemory(t *testing.T) {
 				vm.Generation = int64(edit)
 			})
 			r.record(edited, "default", startTime, errTaken)
-			r.recordTags(edited, errTaken, time.Hour)
+			r.recordPart(cloud.LabelPart, edited, errTaken, time.Hour)
 		}
 	}
-	equal(t, "remembered", 8+8, len(r.names.Keys())+len(r.tags.Keys()))
+	equal(t, "remembered", 8+8, len(r.names.Keys())+len(r.parts.Keys()))
 	for vm := range 8 {
 		r.forget(other(fmt.Sprint(vm)).UID)
 	}
-	equal(t, "remembered of VMs that are gone", 0, len(r.names.Keys())+len(r.tags.Keys()))
+	equal(t, "remembered of VMs that are gone", 0, len(r.names.Keys())+len(r.parts.Keys()))
 
 	r.free(other("freed", func(vm *pcapi.VM) { vm.Spec.VMName = strings.Repeat("x", 1000) }), []string{strings.Repeat("y", 1000)})
 	for _, key := range r.freed.Keys() {

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ func TestRequestsOfChanges(t *testing.T) {
 	both := func(first, second func(*harness)) func(*harness) {
 		return func(h *harness) { first(h); second(h) }
 	}
+	operatingReach := cloud.NewCapabilities(append(slices.Clone(operating), cloud.PublicAddresses)...)
 	whole := []func(*pcapi.VM){bigger, tagged, twoDisks()}
 	has := []func(*cloud.Server){oneGiB, hadTags, hasDisks("data=1024")}
 	runRequests(t, "change", map[string]requestCase{
@@ -124,6 +126,19 @@ func TestRequestsOfChanges(t *testing.T) {
 		"tags ignored":            {caps: everything, vm: onRecord(tagged), server: server(hadTags), before: ignores},
 		"tags of a suspended one": {caps: withSuspend, vm: onRecord(tagged, suspended), server: server(hadTags, asleep)},
 		"tags by an operation":    {caps: operating, vm: onRecord(tagged, fourCores), server: server(hadTags), before: operates},
+
+		"groups":                      {caps: allOf(), vm: onRecord(guarded("web", "ssh")), server: server(reached("default", ""))},
+		"groups that others set":      {caps: allOf(), vm: onRecord(), server: server(reached("default", ""))},
+		"groups without groups":       {caps: everything, vm: onRecord(guarded("web"), fourCores), server: server()},
+		"groups and size and off":     {caps: allOf(), vm: onRecord(guarded("web"), bigger, poweredOff, hard), server: server(oneGiB)},
+		"groups refused and off":      {caps: allOf(), vm: onRecord(guarded(cloudfake.NoGroup), poweredOff, hard), server: server()},
+		"groups ignored":              {caps: allOf(), vm: onRecord(guarded("web")), server: server(), before: ignores},
+		"groups and address and tags": {caps: allOf(), vm: onRecord(guarded("web"), public, tagged), server: server(hadTags)},
+		"address":                     {caps: allOf(), vm: onRecord(public), server: server()},
+		"address of a suspended one":  {caps: allOf(), vm: onRecord(public, suspended), server: server(asleep)},
+		"address by an operation":     {caps: operatingReach, vm: onRecord(public, fourCores), server: server(), before: operates},
+		"address that is removed":     {caps: allOf(), vm: onRecord(hasPublic), server: server(reached("", publicAddress))},
+		"address without addresses":   {caps: everything, vm: onRecord(public, fourCores), server: server()},
 
 		"on":                               {caps: withSuspend, vm: onRecord(), server: server(stopped)},
 		"on from suspended":                {caps: withSuspend, vm: onRecord(), server: server(asleep)},

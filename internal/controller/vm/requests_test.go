@@ -191,6 +191,9 @@ func updateText(update cloud.Update) string {
 			add("without label", key)
 		}
 	}
+	for _, change := range update.Of(cloud.GroupPart, cloud.AddressPart) {
+		parts = append(parts, change.String())
+	}
 	if power, ok := update.Power(); ok {
 		add("power", power.State)
 		if power.Soft {
@@ -214,7 +217,8 @@ func requestObjects() []client.Object {
 
 // allOf are the capabilities that the fields of a VM need, without those missing.
 func allOf(missing ...cloud.Capability) cloud.Capabilities {
-	all := append(slices.Clone(withSuspend), cloud.Networks, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Flavors, cloud.GuestHeartbeat)
+	all := append(slices.Clone(withSuspend), cloud.Networks, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Flavors, cloud.GuestHeartbeat,
+		cloud.WithSecurityGroups, cloud.PublicAddresses)
 	return cloud.NewCapabilities(slices.DeleteFunc(all, func(c cloud.Capability) bool { return slices.Contains(missing, c) })...)
 }
 
@@ -224,6 +228,7 @@ func complete(change ...func(*pcapi.VM)) *pcapi.VM {
 		twoDisks(), withTags("env", "prod", "team", "a"), apart(pcapi.AntiAffinityRequired), on("a", "10.0.0.5"), on("b"), poweredOff, mode(pcapi.PowerOffModeSoft), heartbeatProbed,
 		func(vm *pcapi.VM) {
 			vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder, vm.Spec.Zone = pcapi.GiB(4), "debian", "team/a", "z1"
+			vm.Spec.SecurityGroups = []pcapi.SecurityGroupName{"web", "ssh"}
 			vm.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{
 				UserDataSecretRef: &pcapi.SecretKeyReference{Name: "boot", Key: "user-data"}, SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{"ssh-ed25519 AAAA ann", "ssh-ed25519 BBBB bob"},
 			}}
@@ -265,6 +270,10 @@ func TestRequestsOfCreates(t *testing.T) {
 		"zone":                                   {caps: allOf(), vm: vmWith(func(vm *pcapi.VM) { vm.Spec.Zone = "z1" })},
 		"anti-affinity required":                 {caps: allOf(), vm: vmWith(apart(pcapi.AntiAffinityRequired))},
 		"anti-affinity preferred":                {caps: allOf(), vm: vmWith(apart(pcapi.AntiAffinityPreferred))},
+		"security groups":                        {caps: allOf(), vm: vmWith(guarded("web", "ssh"))},
+		"security groups on a cloud without":     {caps: allOf(cloud.WithSecurityGroups), vm: vmWith(guarded("web"))},
+		"public address":                         {caps: allOf(), vm: vmWith(public)},
+		"public address on a cloud without":      {caps: allOf(cloud.PublicAddresses), vm: vmWith(public)},
 		"user data":                              {caps: everything, vm: vmWith(withUserData)},
 		"ssh keys":                               {caps: everything, vm: vmWith(withKey)},
 		"off":                                    {caps: withGuests, vm: vmWith(poweredOff)},

@@ -19,24 +19,40 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// stepDeleteSnapshots is the step that deletes the snapshots of a server that is gone.
-const stepDeleteSnapshots = "DeleteSnapshots"
+// The steps that delete what is left of a server that is gone.
+const (
+	stepDeleteAddress   = "DeletePublicAddress"
+	stepDeleteSnapshots = "DeleteSnapshots"
+)
 
-// Leftovers deletes the snapshots of the server, where they outlive it. Those of a server
-// that somebody else deleted stay, as what is left of it.
-func (k *kind) Leftovers(vm *pcapi.VM, obs *observation) []step {
-	keep := vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan || observeOnly(vm)
-	created := meta.FindStatusCondition(vm.Status.Conditions, pcapi.CreatedCondition)
-	lost := created != nil && created.Reason == pcapi.LostReason
-	if remover, outlive := obs.View.Client.(cloud.SnapshotRemover); outlive && !keep && !lost && vm.Status.VMID != "" {
-		return []step{k.Step(stepDeleteSnapshots, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, func(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-			if err := remover.DeleteSnapshots(ctx, vm.Status.VMID, string(vm.UID)); err != nil {
+// Leftovers deletes the public address and the snapshots of the server, where they outlive it. The snapshots of a
+// server that somebody else deleted stay, as what is left of it.
+func (k *kind) Leftovers(vm *pcapi.VM, obs *observation) (steps []step) {
+	if vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan || observeOnly(vm) || vm.Status.VMID == "" {
+		return nil
+	}
+	removal := func(name string, remove func(context.Context, *pcapi.VM) error) {
+		steps = append(steps, k.Step(name, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, func(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+			if err := remove(ctx, vm); err != nil {
 				return k.Failed(vm, obs.External(), err)
 			}
 			return nil
-		})}
+		}))
 	}
-	return nil
+	created := meta.FindStatusCondition(vm.Status.Conditions, pcapi.CreatedCondition)
+	lost := created != nil && created.Reason == pcapi.LostReason
+	addressed := vm.Spec.PublicAddress != nil || vm.Status.PublicAddress != ""
+	if remover, outlive := obs.View.Client.(cloud.PublicAddressRemover); outlive && (addressed || !lost) {
+		removal(stepDeleteAddress, func(ctx context.Context, vm *pcapi.VM) error {
+			return remover.DeletePublicAddresses(ctx, vm.Status.VMID)
+		})
+	}
+	if remover, outlive := obs.View.Client.(cloud.SnapshotRemover); outlive && !lost {
+		removal(stepDeleteSnapshots, func(ctx context.Context, vm *pcapi.VM) error {
+			return remover.DeleteSnapshots(ctx, vm.Status.VMID, string(vm.UID))
+		})
+	}
+	return steps
 }
 
 // recordSnapshots records an event that names the VMSnapshots whose snapshots are deleted with

@@ -87,6 +87,7 @@ func (c *changer) update(ctx context.Context, vm *pcapi.VM, obs *observation) er
 		}
 		return c.stopToChange(ctx, vm, obs, update, obs.Fault)
 	}
+	part, sentAlone := partAside(update)
 	result, err := obs.View.Client.UpdateServer(ctx, id, update)
 	err = explainFlavor(vm, err)
 	switch {
@@ -95,8 +96,8 @@ func (c *changer) update(ctx context.Context, vm *pcapi.VM, obs *observation) er
 		return c.withoutSize(vm, cloud.Public(err))
 	case cloud.Is(err, cloud.NeedsStop) && obs.Resource.State == cloud.StateActive:
 		return c.stopToChange(ctx, vm, obs, update, err)
-	case err != nil && update.Has(cloud.LabelPart):
-		return c.withoutTags(vm, obs, c.ChangeFailed(vm, &obs.Observation, id, err))
+	case err != nil && sentAlone:
+		return c.without(part, vm, obs, c.ChangeFailed(vm, &obs.Observation, id, err))
 	case err != nil:
 		return c.ChangeFailed(vm, &obs.Observation, id, explained(ctx, c.Client, vm, obs, err))
 	}
@@ -108,6 +109,7 @@ func (c *changer) update(ctx context.Context, vm *pcapi.VM, obs *observation) er
 func (c *changer) updated(vm *pcapi.VM, obs *observation, update cloud.Update, first bool, result cloud.Result) error {
 	id := obs.Resource.ID
 	repeated := c.Repeated(vm, &obs.Observation, fmt.Sprint(update))
+	part, sentAlone := partAside(update)
 	if result.Operation != "" {
 		return c.updating(vm, obs, result.Operation, repeated)
 	}
@@ -121,8 +123,8 @@ func (c *changer) updated(vm *pcapi.VM, obs *observation, update cloud.Update, f
 	switch {
 	case repeated && !shown && first:
 		return c.withoutSize(vm, errIgnored)
-	case (repeated || !shown) && update.Has(cloud.LabelPart):
-		return c.withoutTags(vm, obs, c.NotApplied(vm, &obs.Observation, id))
+	case (repeated || !shown) && sentAlone:
+		return c.without(part, vm, obs, c.NotApplied(vm, &obs.Observation, id))
 	case repeated || !shown:
 		return c.NotApplied(vm, &obs.Observation, id)
 	case first:

@@ -76,6 +76,14 @@ var examples = map[string]example{
 		value: `{"interfaces":[{"name":"on-a","networkRef":{"name":"a"}},{"name":"on-b","networkRef":{"name":"b"}}]}`, revision: "4327efa2a4",
 		added: replaced, removed: replaced, lacked: "network", waits: true,
 	},
+	"securityGroups": {
+		set:   func(g *pcapi.VmGroup) { g.Spec.SecurityGroups = []pcapi.SecurityGroupName{"web", "ssh"} },
+		value: `["web","ssh"]`, revision: unrevised, added: `{"securityGroups":["web","ssh"]}`, removed: `{"securityGroups":null}`, lacked: "securityGroups",
+	},
+	"publicAddress": {
+		set:   func(g *pcapi.VmGroup) { g.Spec.PublicAddress = &pcapi.VMPublicAddress{Network: "ext-net"} },
+		value: `{"network":"ext-net"}`, revision: unrevised, added: `{"publicAddress":{"network":"ext-net"}}`, removed: `{"publicAddress":null}`, lacked: "publicAddress",
+	},
 	"bootstrap": {
 		set:   bootsFrom("boot", "ssh-rsa B", "ssh-rsa A"),
 		value: `{"cloudInit":{"userDataSecretRef":{"name":"boot","key":"user-data"},"sshAuthorizedKeys":["ssh-rsa A","ssh-rsa B"]}}`, revision: "67d6cb5986",

@@ -1,7 +1,6 @@
 package vmgroup
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -110,7 +109,7 @@ func (m *moves) sort(obs *observation) (fresh, old []*pcapi.VM) {
 			m.replaces = true
 		case vm.Labels[pcapi.RevisionLabel] != obs.revision:
 			old = append(old, vm)
-			if !isOn(vm) || !maps.Equal(vm.Spec.Tags, obs.template.Tags) && obs.lacking() == "" {
+			if !isOn(vm) || !obs.template.shared(vm) && obs.lacking() == "" {
 				m.keep = append(m.keep, vm)
 			}
 		default:
@@ -130,7 +129,7 @@ func (t template) changeable(vm *pcapi.VM, caps cloud.Capabilities) bool {
 
 // required are the fields that a Cloud must be able to give to a new member, in the order in which the group names them.
 // A member with others that the Cloud lacks is created, and is Unsupported itself.
-var required = []field.Field{field.Disks, field.Tags, field.Zone, field.AntiAffinity, field.Network, field.Probe}
+var required = []field.Field{field.Disks, field.Tags, field.SecurityGroups, field.PublicAddress, field.Zone, field.AntiAffinity, field.Network, field.Probe}
 
 // lacking returns the field of the spec that the Cloud certainly cannot give to a new member,
 // empty for none. Then no member may be replaced by one.

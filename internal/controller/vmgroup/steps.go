@@ -97,7 +97,7 @@ func (k *kind) disown() step {
 }
 
 // align brings members in line with the template, and powers on members of older revisions and
-// gives them its tags.
+// gives them what it shares with them.
 func (k *kind) align(m moves) step {
 	return step{Name: "Align", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
 		changed := slices.Concat(m.align, m.keep)
@@ -107,12 +107,12 @@ func (k *kind) align(m moves) step {
 	}}
 }
 
-// alignMember powers a member on and gives it the tags of the template and, if it is to be of
+// alignMember powers a member on and gives it what the template shares with all members and, if it is to be of
 // the current revision, all that can be changed in place.
 func alignMember(g *pcapi.VmGroup, obs *observation, vm *pcapi.VM, current bool) {
 	vm.Spec.PowerState = pcapi.PowerOn
 	if obs.lacking() == "" {
-		vm.Spec.Tags = maps.Clone(obs.template.Tags)
+		obs.template.share(vm)
 	}
 	if !current {
 		return

@@ -21,6 +21,7 @@ func templateOf(g *pcapi.VmGroup, cloud string) template {
 	t := template{pcapi.VMSpec{
 		CloudRef: &pcapi.CloudReference{Name: cloud}, CPU: g.Spec.CPU.Canonical(), Memory: g.Spec.Memory.Canonical(), ClassName: g.Spec.ClassName,
 		Template: g.Spec.Template, Zone: g.Spec.Zone, NetworkRef: g.Spec.NetworkRef, Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g),
+		SecurityGroups: g.Spec.SecurityGroups, PublicAddress: g.Spec.PublicAddress,
 		Tags: g.Spec.Tags, PowerOffMode: g.Spec.PowerOffMode, PowerOffTimeout: g.Spec.PowerOffTimeout, ReadinessProbe: g.Spec.ReadinessProbe, Approval: g.Spec.Approval,
 	}}
 	if t.Bootstrap != nil { // the order of the SSH keys is not part of the revision
@@ -100,7 +101,18 @@ func (t template) sized(vm *pcapi.VM) bool {
 // removed in the cloud would be added again, and be empty.
 func (t template) kept(vm *pcapi.VM) bool {
 	return t.sized(vm) && isOn(vm) && equality.Semantic.DeepEqual(vm.Spec.ReadinessProbe, t.ReadinessProbe) &&
-		vm.Spec.PowerOffMode == t.PowerOffMode && ptr.Equal(vm.Spec.PowerOffTimeout, t.PowerOffTimeout) && maps.Equal(vm.Spec.Tags, t.Tags)
+		vm.Spec.PowerOffMode == t.PowerOffMode && ptr.Equal(vm.Spec.PowerOffTimeout, t.PowerOffTimeout) && t.shared(vm)
+}
+
+// shared reports whether the fields match that members of older revisions get from the template, too.
+func (t template) shared(vm *pcapi.VM) bool {
+	return maps.Equal(vm.Spec.Tags, t.Tags) && slices.Equal(vm.Spec.SecurityGroups, t.SecurityGroups) && equality.Semantic.DeepEqual(vm.Spec.PublicAddress, t.PublicAddress)
+}
+
+// share gives a member these fields.
+func (t template) share(vm *pcapi.VM) {
+	own := t.DeepCopy()
+	vm.Spec.Tags, vm.Spec.SecurityGroups, vm.Spec.PublicAddress = own.Tags, own.SecurityGroups, own.PublicAddress
 }
 
 // apply gives a member the fields of the template that can be changed in place, except the disks. Members share no
@@ -109,5 +121,6 @@ func (t template) apply(vm *pcapi.VM) {
 	own := t.DeepCopy()
 	vm.Spec.ClassName, vm.Spec.CPU, vm.Spec.Memory = own.ClassName, own.CPU, own.Memory
 	// A change of the others replaces and restarts no server: they are not part of the revision.
-	vm.Spec.ReadinessProbe, vm.Spec.PowerOffMode, vm.Spec.PowerOffTimeout, vm.Spec.Tags = own.ReadinessProbe, own.PowerOffMode, own.PowerOffTimeout, own.Tags
+	vm.Spec.ReadinessProbe, vm.Spec.PowerOffMode, vm.Spec.PowerOffTimeout = own.ReadinessProbe, own.PowerOffMode, own.PowerOffTimeout
+	t.share(vm)
 }

@@ -8,6 +8,8 @@
 //	zone.go          zone, status.zone, status.host
 //	network.go       networkRef and network, status.network
 //	antiaffinity.go  antiAffinity
+//	securitygroups.go  securityGroups, status.securityGroups
+//	publicaddress.go   publicAddress, status.publicAddress
 //	disks.go         disks, status.disks
 //	tags.go          tags
 //	bootstrap.go     bootstrap
@@ -63,7 +65,10 @@ type Context struct {
 }
 
 // all are the fields in the order in which plans and messages name them.
-var all = []Field{size, template, folder, Zone, Network, AntiAffinity, Disks, Tags, bootstrap, Probe, power}
+var all = []Field{size, template, folder, Zone, Network, SecurityGroups, PublicAddress, AntiAffinity, Disks, Tags, bootstrap, Probe, power}
+
+// reported are the parts of a server of which Drift reports the changes that a cloud cannot make.
+var reported = []cloud.Part{cloud.LabelPart, cloud.GroupPart, cloud.AddressPart, cloud.DiskPart}
 
 // Unsupported returns the outcome for a new VM that asks for what the cloud cannot do; nil if it can.
 func Unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
@@ -96,11 +101,11 @@ func Difference(vm *pcapi.VM, server cloud.Server) cloud.Update {
 	return update
 }
 
-// Possible returns an update without the changes of disks and labels that the cloud cannot make, so that the others
+// Possible returns an update without the changes of reported parts that the cloud cannot make, so that the others
 // are made. Drift reports them.
 func Possible(update cloud.Update, caps cloud.Capabilities) cloud.Update {
 	return slices.DeleteFunc(slices.Clone(update), func(c cloud.ServerChange) bool {
-		return (c.Part() == cloud.DiskPart || c.Part() == cloud.LabelPart) && !caps.HasAll(c.Needs()...)
+		return slices.Contains(reported, c.Part()) && !caps.HasAll(c.Needs()...)
 	})
 }
 

@@ -127,10 +127,12 @@ var examples = map[string]example{
 	"bootstrap": {set: func(vm *pcapi.VM) {
 		vm.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{publicKey}}}
 	}, lacked: "bootstrap", created: true},
-	"disks":        {set: func(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "1Gi"}} }, lacked: "disks", created: true, changes: `disk data=1024Mi`},
-	"tags":         {set: func(vm *pcapi.VM) { vm.Spec.Tags = pcapi.VMTags{"env": "prod"} }, lacked: "tags", created: true, changes: `label "env"="prod" label "samplecontroller.k8s.io/tags"="env"`},
-	"powerState":   {set: func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }, lacked: "powerState", created: true, changes: `power=Off soft=false`},
-	"powerOffMode": {set: func(vm *pcapi.VM) { vm.Spec.PowerOffMode = pcapi.PowerOffModeSoft }, lacked: "powerOffMode"},
+	"securityGroups": {set: func(vm *pcapi.VM) { vm.Spec.SecurityGroups = []pcapi.SecurityGroupName{"web", "ssh"} }, lacked: "securityGroups", created: true, changes: `security groups ["ssh" "web"]`},
+	"publicAddress":  {set: func(vm *pcapi.VM) { vm.Spec.PublicAddress = &pcapi.VMPublicAddress{Network: "ext-net"} }, lacked: "publicAddress", changes: `public address of "ext-net"`},
+	"disks":          {set: func(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "1Gi"}} }, lacked: "disks", created: true, changes: `disk data=1024Mi`},
+	"tags":           {set: func(vm *pcapi.VM) { vm.Spec.Tags = pcapi.VMTags{"env": "prod"} }, lacked: "tags", created: true, changes: `label "env"="prod" label "samplecontroller.k8s.io/tags"="env"`},
+	"powerState":     {set: func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }, lacked: "powerState", created: true, changes: `power=Off soft=false`},
+	"powerOffMode":   {set: func(vm *pcapi.VM) { vm.Spec.PowerOffMode = pcapi.PowerOffModeSoft }, lacked: "powerOffMode"},
 	"readinessProbe": {set: func(vm *pcapi.VM) {
 		vm.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{GuestHeartbeat: &pcapi.VMGuestHeartbeatProbe{}}
 	}, lacked: "readinessProbe.guestHeartbeat"},

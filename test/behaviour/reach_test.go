@@ -1,0 +1,87 @@
+package behaviour_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+func guarded(groups ...pcapi.SecurityGroupName) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.SecurityGroups = groups }
+}
+
+// public asks for an address of an external network; empty for none.
+func public(network string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) {
+		vm.Spec.PublicAddress = nil
+		if network != "" {
+			vm.Spec.PublicAddress = &pcapi.VMPublicAddress{Network: network}
+		}
+	}
+}
+
+func both(first, second func(*pcapi.VM)) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { first(vm); second(vm) }
+}
+
+// reachOf returns the groups of the server of a VM, and its public address.
+func (f *fixture) reachOf(vm *pcapi.VM) func() ([]string, error) {
+	return func() ([]string, error) {
+		server, err := f.serverOf(vm)()
+		if server.PublicAddress != nil {
+			return append(server.SecurityGroups, server.PublicAddress.Address), err
+		}
+		return server.SecurityGroups, err
+	}
+}
+
+func TestReach(t *testing.T) {
+	cases{
+		"a VM has its groups from the create on, and its address before it is ready; both can be changed, and groups are corrected when they drift": func(t *T) {
+			f := newFixture(t, mockcloud.Options{})
+			vm := f.readyVM("web", guarded("web", "ssh"), public(mockcloud.ExternalNetwork))
+			t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpUpdate}))
+			t.Expect(f.reachOf(vm)()).To(Equal([]string{"ssh", "web", "203.0.113.1"}))
+			t.Eventually(latest(vm)).Should(And(
+				HaveField("Status.PublicAddress", "203.0.113.1"), HaveField("Status.SecurityGroups", Equal([]string{"ssh", "web"})),
+			))
+
+			server, err := f.serverOf(vm)()
+			t.Expect(err).NotTo(HaveOccurred())
+			server.SecurityGroups = []string{"default", "web"}
+			_, err = f.PutServer(server)
+			t.Expect(err).NotTo(HaveOccurred())
+			t.Eventually(f.reachOf(vm)).Should(Equal([]string{"ssh", "web", "203.0.113.1"}))
+
+			edit(t, vm, both(guarded("web"), public("")))
+			t.Eventually(f.reachOf(vm)).Should(Equal([]string{"web"}))
+			t.Eventually(latest(vm)).Should(HaveField("Status.PublicAddress", ""))
+			edit(t, vm, guarded())
+			waitReady(t, vm)
+			t.Expect(f.reachOf(vm)()).To(Equal([]string{"web"}))
+		},
+		"a group that does not exist: the VM says so, is stopped all the same, and goes on after an edit": func(t *T) {
+			f := newFixture(t, mockcloud.Options{})
+			vm := f.readyVM("web")
+			edit(t, vm, both(guarded("nowhere"), func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }))
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Rejected", `there is no security group "nowhere"`))
+			t.Eventually(latest(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
+			edit(t, vm, guarded("ssh"))
+			waitReady(t, vm)
+			t.Expect(f.reachOf(vm)()).To(Equal([]string{"ssh"}))
+		},
+		"a cloud without groups and addresses: the VM says so, and nothing is sent": func(t *T) {
+			f := newFixture(t, mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{mockcloud.WithSecurityGroups: false, mockcloud.PublicAddresses: false}})
+			vm := f.createVM("web", guarded("ssh"), public(mockcloud.ExternalNetwork))
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unsupported", "this cloud cannot set securityGroups, publicAddress"))
+			t.Expect(f.createCalls()).To(BeZero())
+			edit(t, vm, both(guarded(), public("")))
+			waitReady(t, vm)
+		},
+	}.run(t)
+}
