@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/privatecloud/operator/internal/cloud/cloudtest"
 )
 
 const (
@@ -46,6 +48,12 @@ var admin = sync.OnceValue(func() *administrator {
 	a.must(http.MethodPost, a.services["compute"]+"/flavors/"+id+"/os-extra_specs", map[string]any{
 		"extra_specs": map[string]string{"aggregate_instance_extra_specs:pool": "licensed"},
 	}, nil)
+	a.external = a.ensure("network", "networks", "network", map[string]any{"name": cloudtest.ExternalNetwork, "router:external": true})
+	if len(a.list("network", "subnets", "network_id="+a.external)) == 0 {
+		a.create("network", "subnets", "subnet", map[string]any{
+			"name": cloudtest.ExternalNetwork, "network_id": a.external, "cidr": "203.0.112.0/20", "ip_version": 4, "enable_dhcp": false,
+		})
+	}
 	return a
 })
 
@@ -67,7 +75,9 @@ var flavors = map[string][2]int{
 
 type administrator struct {
 	identity, token, userID, roleID string
-	services                        map[string]string
+	// external is the id of the external network of all projects.
+	external string
+	services map[string]string
 
 	mu   sync.Mutex
 	made int
@@ -217,6 +227,7 @@ func clean(p project) {
 		}
 		<-time.After(pollTime)
 	}
+	cleanReach(a, p)
 	for _, i := range a.list("image", "images", "owner="+p.id) {
 		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/images/%s", a.services["image"], i["id"]), nil, "application/json")
 	}

@@ -65,7 +65,7 @@ var _ = Describe("Another Cloud of the OpenStack", Ordered, func() {
 		Entry("a flavor", SpecTimeout(5*time.Minute), func(o *pcapi.OpenStackCloud) { o.Flavors.Default = "absent" }, pcapi.InvalidConfigurationReason,
 			[]string{"spec.openstack.flavors.default", `"absent"`, "t1 (1 CPUs, 512 MiB)"}),
 		Entry("a network", SpecTimeout(5*time.Minute), func(o *pcapi.OpenStackCloud) { o.Network.Default = "absent" }, pcapi.InvalidConfigurationReason,
-			[]string{"spec.openstack.network.default", `"absent"`, "there are none"}),
+			[]string{"spec.openstack.network.default", `"absent"`, "there are: ext-net"}),
 		Entry("a region", SpecTimeout(5*time.Minute), func(o *pcapi.OpenStackCloud) { o.Region = "Absent" }, pcapi.InvalidConfigurationReason,
 			[]string{`"Absent"`, "but in RegionOne", "correct spec.openstack.region"}),
 		Entry("a project", SpecTimeout(5*time.Minute), func(o *pcapi.OpenStackCloud) { o.Project = "absent" }, pcapi.InvalidConfigurationReason,

@@ -29,7 +29,7 @@ const tagLabel = "samplecontroller.k8s.io/uid"
 var capabilities = cloud.NewCapabilities(
 	cloud.Async, cloud.Events, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
 	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses,
-	cloud.Flavors,
+	cloud.Flavors, cloud.WithSecurityGroups, cloud.PublicAddresses,
 )
 
 func TestConformance(t *testing.T) {
@@ -45,14 +45,16 @@ func newFixture(t *testing.T) cloudtest.Fixture {
 		Client: newClient(t, p, w), Has: capabilities, Prohibited: strings.Repeat("x", 256), Codes: true, Filters: true,
 		PlainNames: true, // emoji are refused: TestNamesInAnyScriptAreKept has the others
 		Sent:       w.count, LoseAnswer: w.loseOf, HalfMake: func(t *testing.T, name string) { halfMake(t, p, name) },
-		Operating:   func(*testing.T, bool) {}, // always
-		EndWatches:  func(*testing.T) { w.endWatches() },
-		HasUserData: hasUserData,
-		NoRestore:   true, // a server keeps its flavor
-		Zone:        "nova",
-		Flavors:     [2]string{"t-1-2", "t-2-2"},
-		CallTime:    callTime,
-		PollTime:    pollTime,
+		Operating:       func(*testing.T, bool) {}, // always
+		EndWatches:      func(*testing.T) { w.endWatches() },
+		HasUserData:     hasUserData,
+		NoRestore:       true, // a server keeps its flavor
+		Zone:            "nova",
+		Flavors:         [2]string{"t-1-2", "t-2-2"},
+		Reach:           func(t *testing.T) cloudtest.Reach { return reachOf(t, p) },
+		PublicAddresses: func(t *testing.T) []string { return floatingOf(t, p) },
+		CallTime:        callTime,
+		PollTime:        pollTime,
 	}
 }
 
@@ -74,7 +76,8 @@ func newClient(t testing.TB, p project, w *wire, change ...func(*openstack.Confi
 	config := openstack.Config{
 		Name: "openstack", Endpoint: os.Getenv("OPENSTACK_AUTH_URL"), Region: region, Project: p.name, Domain: domain,
 		Credentials: openstack.Credentials{Username: user, Password: password}, Image: "small", Flavor: "t1", TagLabel: tagLabel,
-		Limits: transport.Limits{RequestsPerSecond: 1000, Burst: 1000, MaxInFlight: 16}, Base: w,
+		Timeout: callTime, // beside other tests, a change of a router or a floating address takes 15 s
+		Limits:  transport.Limits{RequestsPerSecond: 1000, Burst: 1000, MaxInFlight: 16}, Base: w,
 	}
 	for _, apply := range change {
 		apply(&config)

@@ -247,7 +247,7 @@ func servers(ctx context.Context) ([]cloud.Server, error) {
 	return page.Servers, err
 }
 
-func networks(ctx context.Context) ([]cloud.Network, error) { return direct.ListNetworks(ctx) }
+func networks(ctx context.Context) ([]cloud.Network, error) { return ownNetworks(ctx, direct) }
 
 // secretFor returns the Secret with the credentials of a Cloud.
 func secretFor(name string, data map[string]string) *corev1.Secret {

@@ -29,6 +29,23 @@ func (a *addresses) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// pendingAddress is in the metadata of a server that is being given a floating address.
+const pendingAddress = "pending"
+
+// floating returns the recorded address if it is one of the floating ones, else cloud.AddressPending, and an empty text
+// if none is recorded.
+func (a addresses) floating(text string) string {
+	if text == "" {
+		return ""
+	}
+	for _, network := range a {
+		if slices.ContainsFunc(network, func(one address) bool { return one.Address == text && one.Type == "floating" }) {
+			return text
+		}
+	}
+	return cloud.AddressPending
+}
+
 // interfaces returns the network interfaces, sorted by network and MAC address: the service
 // has no order. A floating address is preferred to the fixed one that it leads to, because
 // somebody assigned it to make the server reachable from elsewhere.

@@ -36,6 +36,8 @@ const (
 	aboutServer
 	aboutNetwork
 	aboutImage
+	// aboutReach is about a port or a floating address of a server.
+	aboutReach
 )
 
 // call is a request to a service, without the token.

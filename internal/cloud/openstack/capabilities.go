@@ -13,6 +13,7 @@ import (
 var has = cloud.NewCapabilities(
 	cloud.Async, cloud.Events, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
 	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Flavors,
+	cloud.WithSecurityGroups, cloud.PublicAddresses,
 )
 
 // Capabilities proves that the identity and the compute service accept the credentials,
@@ -51,6 +52,9 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 		if _, err := c.flavors.flavorFor(ctx, op, wish{}); err != nil {
 			return err
 		}
+	}
+	if _, err := c.security.forNew(ctx, op, ""); err != nil {
+		return err
 	}
 	_, err := c.networks.attachment(ctx, op, nil)
 	return err

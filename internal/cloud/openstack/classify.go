@@ -55,8 +55,8 @@ func problemIn(body []byte) problem {
 // compute service has no code for that: it answers 403, and 413 in old releases.
 func (p problem) quota(status int) bool {
 	switch {
-	case p.code == "OverQuota":
-		return true // the network service's
+	case p.code == "OverQuota", p.code == "IpAddressGenerationFailure":
+		return true // the network service's; a network has no free address, or the project no room
 	case status == http.StatusForbidden && p.code == "forbidden", status == http.StatusRequestEntityTooLarge && p.code == "overLimit":
 		return quotaExceeded(p.message)
 	}
@@ -167,7 +167,7 @@ func notFound(call *call, p problem) cloud.Kind {
 		if p.code != "" {
 			return cloud.NotFound
 		}
-	case aboutCreate:
+	case aboutCreate, aboutReach:
 		if p.code != "" {
 			return cloud.Rejected // something that the request names does not exist
 		}

@@ -14,6 +14,8 @@ type Client struct {
 	flavors   *flavorClient
 	networks  *networkClient
 	groups    *serverGroupClient
+	security  *securityGroupClient
+	floating  *floatingIPClient
 	snapshots *snapshotClient
 	pace      pace
 }
@@ -38,7 +40,8 @@ func New(cfg Config) (*Client, error) {
 	return &Client{
 		cfg: cfg, session: s, pace: defaultPace,
 		images: newImageClient(s, cfg.Image), flavors: newFlavorClient(s, cfg), networks: newNetworkClient(s, cfg.Network),
-		groups: newServerGroupClient(s), snapshots: &snapshotClient{session: s},
+		groups: newServerGroupClient(s), security: newSecurityGroupClient(s, cfg.SecurityGroups), floating: newFloatingIPClient(s),
+		snapshots: &snapshotClient{session: s},
 	}, nil
 }
 

@@ -65,6 +65,8 @@ type Config struct {
 	// Network is that of servers without one: none, auto, or a name or id; none if
 	// empty.
 	Network string
+	// SecurityGroups are the names of those of new servers without any; empty leaves them to the cloud.
+	SecurityGroups []string
 	// Zone is the availability zone of new servers; empty leaves it to the cloud.
 	Zone string
 	// TagLabel is the key of the label whose value becomes a tag of a new server, by

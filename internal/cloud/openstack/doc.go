@@ -9,6 +9,7 @@
 //	watch.go           a watch: the full set, and when to ask for changes
 //	changes.go         a watch: what changed, and what of it was not reported yet
 //	update.go          changes of servers: labels, power, size
+//	reach.go           changes of servers: security groups and public address
 //	operations.go      how far a change is, read from the server
 //	snapshots.go       snapshots: listings, creates, deletions
 //	deletion.go        snapshots of a server that is gone
@@ -44,6 +45,9 @@
 //	attachments.go     the networks of a new server
 //	snapshotimages.go  the images that were made from servers
 //	servergroups.go    server groups, which keep servers on different hosts
+//	securitygroups.go  security groups, and which a server has
+//	floatingips.go     floating addresses of servers, also of those that are gone
+//	ports.go           the network interfaces of a server
 //	pages.go           listings of networks, subnets and flavors, within bounds
 //	lookup.go          ids of images and networks by name
 //	imagenames.go      names of the images that servers were made from

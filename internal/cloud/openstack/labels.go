@@ -27,8 +27,13 @@ const (
 	networkKey = "privatecloud:network"
 	// sizeKey has the size that was asked for, and the flavor that was chosen for it.
 	sizeKey = "privatecloud:size"
+	// guardedKey is set while the security groups of several ports are changed one after the other.
+	guardedKey = "privatecloud:security-groups"
 	// groupKey has the name of the server group that a server was created in.
 	groupKey = "privatecloud:server-group"
+	// publicKey has the floating address that an update has given the server, pendingAddress before that, and an empty text
+	// after its removal.
+	publicKey = "privatecloud:public-address"
 	// resizeKey has the size before a resize, and the flavor of the resize.
 	resizeKey = "privatecloud:resize"
 )
@@ -108,7 +113,7 @@ func labelsOf(metadata map[string]string) map[string]string {
 	var labels map[string]string
 	for key, value := range metadata {
 		switch key {
-		case templateKey, networkKey, sizeKey, resizeKey, groupKey:
+		case templateKey, networkKey, sizeKey, resizeKey, groupKey, publicKey, guardedKey:
 			continue
 		}
 		label := decodeKey(key)

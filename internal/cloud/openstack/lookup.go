@@ -23,8 +23,8 @@ var looksLikeID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-
 // lookup finds the ids of images or networks by name, and keeps them for a while.
 type lookup struct {
 	session *session
-	// noun is what is looked up, in messages.
-	noun string
+	// noun is what is looked up, and choose what to do if several have one name, in messages.
+	noun, choose string
 
 	mu  sync.Mutex
 	ids map[string]found
@@ -36,7 +36,7 @@ type found struct {
 }
 
 func newLookup(s *session, noun string) *lookup {
-	return &lookup{session: s, noun: noun, ids: map[string]found{}}
+	return &lookup{session: s, noun: noun, choose: "give the id of one, or rename the others", ids: map[string]found{}}
 }
 
 func (l *lookup) get(name string) string {
@@ -87,7 +87,7 @@ func (l *lookup) idOf(ctx context.Context, call *call, name string, listed func(
 	case len(matches) == 0:
 		return "", refuse(call.op, cloud.Rejected, "no %s that can be used is named %s; %s", l.noun, quote(name), l.others(ctx, call, listed))
 	case len(matches) > 1:
-		return "", refuse(call.op, cloud.Rejected, "%d %ss are named %s: give the id of one, or rename the others", len(matches), l.noun, quote(name))
+		return "", refuse(call.op, cloud.Rejected, "%d %ss are named %s: %s", len(matches), l.noun, quote(name), l.choose)
 	case !isID(matches[0].ID):
 		return "", unreadable(call, "the "+l.noun+" has no id")
 	}

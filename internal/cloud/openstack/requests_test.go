@@ -70,6 +70,7 @@ func TestRequestsAreAsRecorded(t *testing.T) {
 func recorded(t *testing.T) *stub {
 	t.Helper()
 	s := newStub(t)
+	onReach(s)
 	s.on("GET compute/flavors/detail", `{"flavors": [
 		{"id": "f1", "name": "small", "vcpus": 1, "ram": 1024}, {"id": "f2", "name": "large", "vcpus": 4, "ram": 8192},
 		{"id": "f3", "name": "wide", "vcpus": 4, "ram": 1024}, {"id": "f4", "name": "deep", "vcpus": 1, "ram": 8192},

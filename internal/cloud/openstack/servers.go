@@ -134,13 +134,16 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 		return cloud.Result{}, err
 	}
 	asked := size{cpu: req.CPU, mib: req.MemoryMiB}
-	needs := c.images.needsOf(ctx, op, imageID, cmp.Or(req.Template, c.images.defaultImage))
-	w := wish{name: req.Flavor, size: asked, image: needs}
+	w := wish{name: req.Flavor, size: asked, image: c.images.needsOf(ctx, op, imageID, cmp.Or(req.Template, c.images.defaultImage))}
 	chosen, err := c.flavors.flavorFor(ctx, op, w)
 	if err != nil {
 		return cloud.Result{}, err
 	}
 	attached, err := c.networks.attachment(ctx, op, req.Attachments())
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	guards, err := c.security.forNew(ctx, op, req.SecurityGroups)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -162,7 +165,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	}
 	options := servers.CreateOpts{
 		Name: req.Name, ImageRef: imageID, FlavorRef: chosen.ID, Networks: attached, Metadata: meta, AvailabilityZone: cmp.Or(req.Zone, c.cfg.Zone),
-		UserData: data, ConfigDrive: drive,
+		UserData: data, ConfigDrive: drive, SecurityGroups: guards,
 	}
 	if value := tag(req.Labels[c.cfg.TagLabel]); value != "" {
 		options.Tags = []string{value}
@@ -187,6 +190,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 			// What was looked up may have been replaced since.
 			c.images.ids.forget()
 			c.networks.ids.forget()
+			c.security.ids.forget()
 		}
 		if group != "" && groupGone(err) {
 			err.Kind = cloud.Busy
@@ -200,7 +204,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	built := asked.or(chosen.size())
 	return cloud.Result{Operation: operation(opCreate, made.Server.ID), Server: cloud.Server{
 		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib, Flavor: chosen.Name,
-		Image: cloud.Image{Name: c.images.names.of(imageID), ID: imageID}, NetworkID: req.FirstNetwork(), Zone: req.Zone,
+		Image: cloud.Image{Name: c.images.names.of(imageID), ID: imageID}, NetworkID: req.FirstNetwork(), Zone: req.Zone, SecurityGroups: req.SecurityGroups,
 	}}, nil
 }
 

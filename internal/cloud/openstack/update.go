@@ -40,6 +40,7 @@ type wanted struct {
 	power  cloud.PowerState
 	// labels are set to their values; a nil value removes one.
 	labels map[string]*string
+	reach  reach
 }
 
 // wantedBy returns what an update is to change. It refuses changes that this client cannot make.
@@ -53,6 +54,12 @@ func wantedBy(op string, update cloud.Update) (wanted, *cloud.Error) {
 			w.size.cpu = int(change)
 		case cloud.SetMemory:
 			w.size.mib = int(change)
+		case cloud.SetSecurityGroups:
+			w.reach.groups = cloud.SecurityGroups(change)
+		case cloud.SetPublicAddress:
+			w.reach.external = string(change)
+		case cloud.RemovePublicAddress:
+			w.reach.withoutAddress = true
 		case cloud.SetLabel:
 			w.labels[change.Key] = &change.Value
 		case cloud.RemoveLabel:
@@ -74,7 +81,7 @@ func wantedBy(op string, update cloud.Update) (wanted, *cloud.Error) {
 func (c *Client) update(ctx context.Context, op, id string, w wanted) (cloud.Result, *cloud.Error) {
 	var current *server
 	resizes := w.flavor != "" || w.size != size{}
-	if len(w.labels) > 0 || resizes {
+	if len(w.labels) > 0 || resizes || w.reach != (reach{}) {
 		var err *cloud.Error
 		if current, err = c.get(ctx, op, id); err != nil {
 			return cloud.Result{}, err
@@ -84,6 +91,10 @@ func (c *Client) update(ctx context.Context, op, id string, w wanted) (cloud.Res
 		if err := c.relabel(ctx, op, current, w.labels); err != nil {
 			return cloud.Result{}, err
 		}
+	}
+	assigned, err := c.changeReach(ctx, op, current, w.reach)
+	if err != nil {
+		return cloud.Result{}, err
 	}
 	switch {
 	case resizes:
@@ -95,6 +106,7 @@ func (c *Client) update(ctx context.Context, op, id string, w wanted) (cloud.Res
 	if err != nil {
 		return cloud.Result{}, err
 	}
+	changed.assigned = assigned
 	return cloud.Result{Server: changed.domain()}, nil
 }
 
@@ -248,7 +260,7 @@ func (c *Client) resize(ctx context.Context, op string, current *server, name st
 		return cloud.Result{Operation: operation(opResize, id)}, nil
 	}
 	target := to.or(current.size())
-	w := wish{name: name, size: target, disk: current.Flavor.Disk, volume: current.Image.id == ""}
+	w := wish{name: name, size: target, current: current.Flavor.Name, disk: current.Flavor.Disk, volume: current.Image.id == ""}
 	if !w.volume {
 		w.image = c.images.needsOf(ctx, op, current.Image.id, cmp.Or(current.Image.name, current.Image.id))
 	}

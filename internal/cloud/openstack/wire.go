@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,10 @@ type server struct {
 	Image     imageRef  `json:"image"`
 	Addresses addresses `json:"addresses"`
 	Zone      string    `json:"OS-EXT-AZ:availability_zone"`
+	// Groups is missing while the server has no port.
+	Groups securityGroups `json:"security_groups"`
+	// assigned is a floating address that the service does not show yet; may be empty.
+	assigned string
 	// Fault is as the service reports it until complete is called.
 	Fault struct {
 		Message string `json:"message"`
@@ -158,8 +163,17 @@ func (s *server) domain() cloud.Server {
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: state, Fault: fault, CPU: size.cpu, MemoryMiB: size.mib,
 		Flavor: s.flavor(), Image: cloud.Image{Name: s.Image.name, ID: s.Image.id}, NetworkID: s.Metadata[networkKey],
-		Zone: s.Zone, Interfaces: s.Addresses.interfaces(), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
+		Zone: s.Zone, Interfaces: s.Addresses.interfaces(), SecurityGroups: s.securityGroups(),
+		PublicAddress: cmp.Or(s.assigned, s.Addresses.floating(s.Metadata[publicKey])), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
+}
+
+// securityGroups returns the groups, none while those of several ports are changed one after the other.
+func (s *server) securityGroups() cloud.SecurityGroups {
+	if s.Metadata[guardedKey] != "" {
+		return ""
+	}
+	return cloud.SecurityGroups(s.Groups)
 }
 
 // flavor returns the name of the flavor. With a resize that this client began, it is

@@ -72,6 +72,9 @@ func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (openstack.Config,
 	config.Image, config.Flavor, config.AtLeast = block.Images.Default, block.Flavors.Default, block.Flavors.Match == pcapi.FlavorMatchAtLeast
 	config.Flavors = block.Flavors.Allowed
 	config.Network, config.Zone = block.Network.Default, block.AvailabilityZone
+	for _, name := range block.SecurityGroups.Default {
+		config.SecurityGroups = append(config.SecurityGroups, string(name))
+	}
 	config.TagLabel = inventory.UIDLabel
 	config.Limits = transport.Limits{
 		RequestsPerSecond: float64(c.Spec.Limits.RequestsPerSecond),

@@ -1,0 +1,226 @@
+package openstack
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
+)
+
+var _ cloud.PublicAddressRemover = (*Client)(nil)
+
+// floatingIP is an address of an external network in the JSON of the network service.
+type floatingIP struct {
+	ID          string `json:"id"`
+	Address     string `json:"floating_ip_address"`
+	NetworkID   string `json:"floating_network_id"`
+	Description string `json:"description"`
+	ProjectID   string `json:"project_id"`
+	// PortID is empty while the address leads nowhere.
+	PortID string `json:"port_id"`
+}
+
+func (f floatingIP) marker() string { return idOrNone(f.ID) }
+
+// floatingIPClient gives servers floating addresses, and deletes them. The service refuses a second address of one external
+// network for a port, so that a create that is sent again makes none. It keeps an address whose server is gone: the
+// description, which a create sets, has the id of the server that it was made for.
+type floatingIPClient struct {
+	session *session
+	// networks finds external networks.
+	networks *lookup
+}
+
+func newFloatingIPClient(s *session) *floatingIPClient {
+	return &floatingIPClient{session: s, networks: newLookup(s, "external network")}
+}
+
+func descriptionOf(serverID string) string { return "private-cloud-operator server " + serverID }
+
+// made lists the addresses of the project that were made for a server. The service may ignore a filter, and an administrator
+// sees those of all projects.
+func (c *floatingIPClient) made(ctx context.Context, op, serverID string) ([]floatingIP, *cloud.Error) {
+	project, err := c.session.project(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	call := &call{about: aboutNetwork, service: network, method: http.MethodGet, route: "network/floatingips", path: "floatingips", op: op}
+	query := url.Values{"description": {descriptionOf(serverID)}, "project_id": {project}}
+	made, err := listPages(ctx, c.session, call, query, "floatingips", floatingIP.marker)
+	return slices.DeleteFunc(made, func(f floatingIP) bool { return f.Description != descriptionOf(serverID) || f.ProjectID != project }), err
+}
+
+// networkID returns the id of the external network of a name.
+func (c *floatingIPClient) networkID(ctx context.Context, op, name string) (string, *cloud.Error) {
+	var got struct {
+		Networks []named `json:"networks"`
+	}
+	call := &call{
+		about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks",
+		query: url.Values{"name": {name}, "router:external": {"true"}, "fields": {"id", "name"}}, op: op, out: &got, limit: maxList,
+	}
+	return c.networks.idOf(ctx, call, name, func() []named { return got.Networks })
+}
+
+// assign returns the floating address of a server, and makes one of an external network if it has none. It calls mark before
+// that: an address that is made and not recorded would not be removed.
+func (c *floatingIPClient) assign(ctx context.Context, op string, s *server, network string, mark func() *cloud.Error) (string, *cloud.Error) {
+	ports, err := c.session.portsOf(ctx, op, s.ID, s.Metadata[networkKey])
+	if err != nil {
+		return "", err
+	}
+	made, err := c.made(ctx, op, s.ID)
+	switch {
+	case err == nil:
+	case cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven):
+		return "", refuse(op, cloud.Rejected, "the network service has no floating addresses")
+	default:
+		return "", err
+	}
+	if address := leadingTo(ports, made); address != "" {
+		return address, nil
+	}
+	external, err := c.networkID(ctx, op, network)
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(ports, func(p port) bool { return p.ipv4() != "" })
+	if at < 0 {
+		return "", refuse(op, cloud.Rejected, "no network interface of the server has an IPv4 address")
+	}
+	if err := mark(); err != nil {
+		return "", err
+	}
+	// An address that led to an interface which is gone is used again. One that somebody gave to another server is theirs.
+	if free := slices.IndexFunc(made, func(f floatingIP) bool { return f.PortID == "" && f.NetworkID == external }); free >= 0 {
+		return c.send(ctx, op, http.MethodPut, "network/floatingips/{id}", "floatingips/"+made[free].ID, network, map[string]any{
+			"port_id": ports[at].ID, "fixed_ip_address": ports[at].ipv4(),
+		})
+	}
+	address, err := c.send(ctx, op, http.MethodPost, "network/floatingips", "floatingips", network, map[string]any{
+		"floating_network_id": external, "port_id": ports[at].ID, "fixed_ip_address": ports[at].ipv4(), "description": descriptionOf(s.ID),
+	})
+	switch {
+	case err == nil:
+		return address, nil
+	case cloud.Is(err, cloud.Rejected):
+		c.networks.forget() // it may have been replaced since
+	case err.Code != alreadyAssociated:
+		return "", err
+	}
+	if err.Code == alreadyAssociated { // perhaps by a create of this client that it gave up
+		if made, failed := c.made(ctx, op, s.ID); failed != nil {
+			return "", failed
+		} else if address := leadingTo(ports, made); address != "" {
+			return address, nil
+		}
+	}
+	return "", err
+}
+
+// leadingTo returns the address that leads to one of these ports; empty if none does.
+func leadingTo(ports []port, made []floatingIP) string {
+	for _, f := range made {
+		if slices.ContainsFunc(ports, func(p port) bool { return p.ID == f.PortID }) {
+			return f.Address
+		}
+	}
+	return ""
+}
+
+// alreadyAssociated is the code of the service for a port that has an address of the external network.
+const alreadyAssociated = "FloatingIPPortAlreadyAssociated"
+
+// send makes or moves an address, and returns it.
+func (c *floatingIPClient) send(ctx context.Context, op, method, route, path, external string, body map[string]any) (string, *cloud.Error) {
+	var got struct {
+		FloatingIP floatingIP `json:"floatingip"`
+	}
+	call := &call{about: aboutReach, service: network, method: method, route: route, path: path, op: op, body: map[string]any{"floatingip": body}, out: &got}
+	if err := c.session.do(ctx, call); err != nil {
+		return "", explainFloating(err, external)
+	}
+	if got.FloatingIP.Address == "" {
+		return "", unreadable(call, "the answer has no floating address")
+	}
+	return got.FloatingIP.Address, nil
+}
+
+// explainFloating replaces what the service says of its own objects, which are not those of the user.
+func explainFloating(err *cloud.Error, external string) *cloud.Error {
+	external = quote(transport.Printable(external))
+	switch err.Code {
+	case alreadyAssociated:
+		err.Kind, err.Detail = cloud.Rejected, "the server has an address of "+external+" that somebody else gave it: remove that one in the cloud"
+	case "ExternalGatewayForFloatingIPNotFound":
+		err.Detail = "no router connects the network of the server with " + external
+	case "PortNotFound", "FloatingIPNotFound": // deleted since they were listed
+		err.Kind = cloud.Busy
+	case "IpAddressGenerationFailure":
+		err.Op, err.Detail = err.Op+": an address of "+external, "none is free"
+	}
+	return err
+}
+
+// moved reports whether somebody has given an address to another server than the one that it was made for. A port that
+// was made before its server stays when the server is deleted, and belongs to none then.
+func (c *floatingIPClient) moved(ctx context.Context, op string, f floatingIP, serverID string) (bool, *cloud.Error) {
+	if !isID(f.PortID) {
+		return false, nil
+	}
+	var got struct {
+		Port port `json:"port"`
+	}
+	err := c.session.do(ctx, &call{
+		about: aboutNetwork, service: network, method: http.MethodGet, route: "network/ports/{id}", path: "ports/" + f.PortID, op: op, out: &got,
+	})
+	switch {
+	case err == nil:
+		return got.Port.DeviceID != "" && got.Port.DeviceID != serverID, nil
+	case err.Kind == cloud.NotFound:
+		return false, nil
+	}
+	return false, err
+}
+
+// DeletePublicAddresses deletes the floating addresses that were made for a server. One that somebody has given to another
+// server stays.
+func (c *Client) DeletePublicAddresses(ctx context.Context, serverID string) error {
+	op := "delete the public address of server " + quote(serverID)
+	ctx, end, err := c.session.beginAbout(ctx, op, serverID)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return asError(c.floating.remove(ctx, op, serverID))
+}
+
+func (c *floatingIPClient) remove(ctx context.Context, op, serverID string) *cloud.Error {
+	made, err := c.made(ctx, op, serverID)
+	switch {
+	case err == nil:
+	case cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven, cloud.Forbidden):
+		return nil // a network service without routers, or an account that cannot have made any
+	default:
+		return err
+	}
+	for _, f := range made {
+		moved, err := c.moved(ctx, op, f, serverID)
+		if err != nil {
+			return err
+		}
+		if moved {
+			continue
+		}
+		err = c.session.do(ctx, &call{
+			about: aboutNetwork, service: network, method: http.MethodDelete, route: "network/floatingips/{id}", path: "floatingips/" + f.ID, op: op,
+		})
+		if err != nil && err.Kind != cloud.NotFound {
+			return err
+		}
+	}
+	return nil
+}

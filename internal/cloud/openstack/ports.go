@@ -1,0 +1,61 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// port is a network interface of a server in the JSON of the network service.
+type port struct {
+	ID        string    `json:"id"`
+	DeviceID  string    `json:"device_id"`
+	NetworkID string    `json:"network_id"`
+	Groups    []string  `json:"security_groups"`
+	FixedIPs  []fixedIP `json:"fixed_ips"`
+}
+
+type fixedIP struct {
+	Address string `json:"ip_address"`
+}
+
+func (p port) marker() string { return idOrNone(p.ID) }
+
+// ipv4 returns the first IPv4 address of a port; empty if it has none.
+func (p port) ipv4() string {
+	for _, fixed := range p.FixedIPs {
+		if address, err := netip.ParseAddr(fixed.Address); err == nil && address.Is4() {
+			return fixed.Address
+		}
+	}
+	return ""
+}
+
+// portsOf lists the ports of a server, those on the given network first. It is Rejected if there are none.
+func (s *session) portsOf(ctx context.Context, op, serverID, first string) ([]port, *cloud.Error) {
+	call := &call{about: aboutCloud, service: network, method: http.MethodGet, route: "network/ports", path: "ports", op: op}
+	ports, err := listPages(ctx, s, call, url.Values{"device_id": {serverID}}, "ports", port.marker)
+	switch {
+	case err != nil:
+		err.Detail = "listing the network interfaces of the server: " + err.Detail
+		return nil, err
+	case len(ports) == 0:
+		return nil, refuse(op, cloud.Rejected, "the server has no network interface")
+	}
+	other := func(p port) int { return 1 - btoi(p.NetworkID == first) }
+	slices.SortFunc(ports, func(a, b port) int { return cmp.Or(cmp.Compare(other(a), other(b)), strings.Compare(a.ID, b.ID)) })
+	return ports, nil
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
