@@ -68,10 +68,13 @@ var expected = expectations{
 		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
 		status:     map[string]string{"networkId": anyUUID, "cloud": "default", "attachedVMs": "1"},
 	},
+	"VM/bastion": {
+		conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running", "publicAddress": "203.0.113.1"},
+	},
 	"VM/networked": {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"Network/example-network": {
 		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
-		status:     map[string]string{"networkId": anyUUID, "cloud": "default", "attachedVMs": "2"},
+		status:     map[string]string{"networkId": anyUUID, "cloud": "default", "attachedVMs": "3"},
 	},
 	"VMSnapshot/before-upgrade": {
 		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},

@@ -127,7 +127,7 @@ In a second terminal:
   kubectl uncordon worker-2
   # a network is not deleted while a VM uses it, with any of its interfaces
   kubectl delete network example-network --wait=false
-  kubectl delete vm networked router
+  kubectl delete vm networked router bastion
   # resize a VM; power on another
   kubectl patch vm web --type=merge -p '{"spec":{"cpu":4,"memory":8}}'
   kubectl patch vm standby --type=merge -p '{"spec":{"powerState":"On"}}'

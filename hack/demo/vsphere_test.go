@@ -67,7 +67,7 @@ func TestExpectedOnVSphereNamesAppliedSamplesOnly(t *testing.T) {
 		}
 	}
 	slices.Sort(missing)
-	if diff := cmp.Diff([]string{"Network/backend", "Network/example-network", "VM/networked", "VM/router"}, missing); diff != "" {
+	if diff := cmp.Diff([]string{"Network/backend", "Network/example-network", "VM/bastion", "VM/networked", "VM/router"}, missing); diff != "" {
 		t.Errorf("samples that are expected on the mock cloud only (-want +got):\n%s", diff)
 	}
 }
