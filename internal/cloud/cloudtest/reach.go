@@ -3,6 +3,7 @@ package cloudtest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -76,6 +77,8 @@ var reachCases = []testCase{
 			}
 			if again := mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPublicAddress(ExternalNetwork)}).PublicAddress; again != address {
 				t.Errorf("UpdateServer again: address %s, want %s as before", again, address)
+			}
+			for pause := time.NewTicker(f.pollTime()); read(ctx, t, f, created.ID).PublicAddress == cloud.AddressPending; <-pause.C {
 			}
 			wantReach(ctx, t, f, created.ID, read(ctx, t, f, created.ID).SecurityGroups, address)
 			for range 2 {
