@@ -23,12 +23,12 @@ type SecurityGroups string
 // NewSecurityGroups returns the groups of these names, and whether all of them are valid: names that are empty, too
 // long or no printable text are left out, and so is what is beyond MaxSecurityGroups.
 func NewSecurityGroups(names []string) (groups SecurityGroups, valid bool) {
-	sorted := slices.Compact(slices.Sorted(slices.Values(names)))
-	kept := slices.DeleteFunc(sorted, func(name string) bool {
+	kept := slices.Compact(slices.Sorted(slices.Values(names)))
+	given := len(kept)
+	kept = slices.DeleteFunc(kept, func(name string) bool {
 		return name == "" || utf8.RuneCountInString(name) > MaxSecurityGroupName || !utf8.ValidString(name) || strings.ContainsAny(name, "\n\r\x00")
 	})
-	valid = len(kept) == len(slices.Compact(slices.Sorted(slices.Values(names))))
-	return SecurityGroups(strings.Join(kept[:min(len(kept), MaxSecurityGroups)], "\n")), valid
+	return SecurityGroups(strings.Join(kept[:min(len(kept), MaxSecurityGroups)], "\n")), len(kept) == given
 }
 
 // List returns each name.
@@ -37,12 +37,6 @@ func (g SecurityGroups) List() []string {
 		return nil
 	}
 	return strings.Split(string(g), "\n")
-}
-
-// Without returns the names of g that other does not have.
-func (g SecurityGroups) Without(other SecurityGroups) []string {
-	has := other.List()
-	return slices.DeleteFunc(g.List(), func(name string) bool { return slices.Contains(has, name) })
 }
 
 // PublicAddressRemover is an optional interface of a Client with the capability PublicAddresses whose addresses outlive

@@ -29,9 +29,6 @@ func (a *addresses) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// pendingAddress is in the metadata of a server that is being given a floating address.
-const pendingAddress = "pending"
-
 // floating returns the recorded address if it is one of the floating ones, else cloud.AddressPending, and an empty text
 // if none is recorded.
 func (a addresses) floating(text string) string {

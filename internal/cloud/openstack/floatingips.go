@@ -75,7 +75,7 @@ func (c *floatingIPClient) assign(ctx context.Context, op string, s *server, net
 	made, err := c.made(ctx, op, s.ID)
 	switch {
 	case err == nil:
-	case cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven):
+	case noSuchPath(err):
 		return "", refuse(op, cloud.Rejected, "the network service has no floating addresses")
 	default:
 		return "", err
@@ -103,18 +103,16 @@ func (c *floatingIPClient) assign(ctx context.Context, op string, s *server, net
 	address, err := c.send(ctx, op, http.MethodPost, "network/floatingips", "floatingips", network, map[string]any{
 		"floating_network_id": external, "port_id": ports[at].ID, "fixed_ip_address": ports[at].ipv4(), "description": descriptionOf(s.ID),
 	})
-	switch {
-	case err == nil:
-		return address, nil
-	case cloud.Is(err, cloud.Rejected):
-		c.networks.forget() // it may have been replaced since
-	case err.Code != alreadyAssociated:
-		return "", err
+	if err == nil || err.Kind != cloud.Rejected {
+		return address, err
 	}
-	if err.Code == alreadyAssociated { // perhaps by a create of this client that it gave up
-		if made, failed := c.made(ctx, op, s.ID); failed != nil {
+	c.networks.forget()                // the external network may have been replaced since
+	if err.Code == alreadyAssociated { // perhaps by a create of this client whose answer was lost
+		made, failed := c.made(ctx, op, s.ID)
+		if failed != nil {
 			return "", failed
-		} else if address := leadingTo(ports, made); address != "" {
+		}
+		if address := leadingTo(ports, made); address != "" {
 			return address, nil
 		}
 	}
@@ -187,26 +185,43 @@ func (c *floatingIPClient) moved(ctx context.Context, op string, f floatingIP, s
 }
 
 // DeletePublicAddresses deletes the floating addresses that were made for a server. One that somebody has given to another
-// server stays.
+// server stays. A network service without routers has none, and an account that may not list them has made none.
 func (c *Client) DeletePublicAddresses(ctx context.Context, serverID string) error {
 	op := "delete the public address of server " + quote(serverID)
-	ctx, end, err := c.session.beginAbout(ctx, op, serverID)
-	if err != nil {
-		return err
+	ctx, end, failed := c.session.beginAbout(ctx, op, serverID)
+	if failed != nil {
+		return failed
 	}
 	defer end()
-	return asError(c.floating.remove(ctx, op, serverID))
+	made, err := c.floating.made(ctx, op, serverID)
+	switch {
+	case err == nil:
+		return asError(c.floating.remove(ctx, op, serverID, made))
+	case cloud.Is(err, cloud.Forbidden), noSuchPath(err):
+		return nil
+	}
+	return err
 }
 
-func (c *floatingIPClient) remove(ctx context.Context, op, serverID string) *cloud.Error {
+// noSuchPath reports whether the network service itself says that it has no such path. A 404 of something else proves nothing.
+func noSuchPath(err *cloud.Error) bool {
+	return err.Kind == cloud.NotFound || err.Code == "HTTPNotFound"
+}
+
+// removeAll deletes the addresses that were made for a server.
+func (c *floatingIPClient) removeAll(ctx context.Context, op, serverID string) *cloud.Error {
 	made, err := c.made(ctx, op, serverID)
 	switch {
 	case err == nil:
-	case cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven, cloud.Forbidden):
-		return nil // a network service without routers, or an account that cannot have made any
-	default:
-		return err
+		return c.remove(ctx, op, serverID, made)
+	case noSuchPath(err):
+		return nil
 	}
+	return err
+}
+
+// remove deletes those of the addresses that were made for a server which nobody has given to another one.
+func (c *floatingIPClient) remove(ctx context.Context, op, serverID string, made []floatingIP) *cloud.Error {
 	for _, f := range made {
 		moved, err := c.moved(ctx, op, f, serverID)
 		if err != nil {

@@ -31,7 +31,7 @@ const (
 	guardedKey = "privatecloud:security-groups"
 	// groupKey has the name of the server group that a server was created in.
 	groupKey = "privatecloud:server-group"
-	// publicKey has the floating address that an update has given the server, pendingAddress before that, and an empty text
+	// publicKey has the floating address that an update has given the server, cloud.AddressPending before that, and an empty text
 	// after its removal.
 	publicKey = "privatecloud:public-address"
 	// resizeKey has the size before a resize, and the flavor of the resize.

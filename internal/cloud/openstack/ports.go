@@ -1,7 +1,6 @@
 package openstack
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/netip"
@@ -48,14 +47,14 @@ func (s *session) portsOf(ctx context.Context, op, serverID, first string) ([]po
 	case len(ports) == 0:
 		return nil, refuse(op, cloud.Rejected, "the server has no network interface")
 	}
-	other := func(p port) int { return 1 - btoi(p.NetworkID == first) }
-	slices.SortFunc(ports, func(a, b port) int { return cmp.Or(cmp.Compare(other(a), other(b)), strings.Compare(a.ID, b.ID)) })
-	return ports, nil
-}
-
-func btoi(b bool) int {
-	if b {
+	slices.SortFunc(ports, func(a, b port) int {
+		switch {
+		case (a.NetworkID == first) == (b.NetworkID == first):
+			return strings.Compare(a.ID, b.ID)
+		case a.NetworkID == first:
+			return -1
+		}
 		return 1
-	}
-	return 0
+	})
+	return ports, nil
 }

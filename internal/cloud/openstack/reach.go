@@ -31,10 +31,10 @@ func (c *Client) changeReach(ctx context.Context, op string, current *server, w 
 			if current.Metadata[publicKey] != "" {
 				return nil
 			}
-			return c.annotate(ctx, op, current.ID, map[string]string{publicKey: pendingAddress})
+			return c.annotate(ctx, op, current.ID, map[string]string{publicKey: cloud.AddressPending})
 		})
 	case w.withoutAddress:
-		err = c.floating.remove(ctx, op, current.ID)
+		err = c.floating.removeAll(ctx, op, current.ID)
 	default:
 		return "", nil
 	}

@@ -220,25 +220,31 @@ func TestPublicAddressesAreDeleted(t *testing.T) {
 }
 
 // A network service without routers has no floating addresses, and an account that may not list them has made none: neither
-// keeps a server from being deleted.
+// keeps a server from being deleted. A public address that is to be removed from a server that stays is not taken for removed.
 func TestPublicAddressesThatCannotBeListed(t *testing.T) {
-	for name, refusal := range map[string]struct {
-		body   string
-		status int
+	for name, tc := range map[string]struct {
+		body             string
+		status           int
+		deletion, change cloud.Kind
 	}{
-		"no such path": {neutronError("HTTPNotFound", "The resource could not be found."), 404}, "404 of a proxy": {"<html>", 404},
-		"no right": {neutronError("PolicyNotAuthorized", "disallowed by policy"), 403},
+		"no such path":   {neutronError("HTTPNotFound", "The resource could not be found."), 404, "", ""},
+		"404 of a proxy": {"<html>", 404, cloud.NotFoundUnproven, cloud.Busy},
+		"no right":       {neutronError("PolicyNotAuthorized", "disallowed by policy"), 403, "", cloud.Forbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStub(t)
 			onReach(s)
-			s.on("GET network/floatingips", refusal.body, refusal.status)
-			if err := s.client().DeletePublicAddresses(t.Context(), someID); err != nil {
-				t.Errorf("DeletePublicAddresses: %v", err)
+			s.on("GET"+aboutSome, oneServer(`"metadata": {"privatecloud:public-address": "203.0.113.7"}`))
+			s.on("GET network/floatingips", tc.body, tc.status)
+			if err := s.client().DeletePublicAddresses(t.Context(), someID); cloud.KindOf(err) != tc.deletion {
+				t.Errorf("DeletePublicAddresses: %v, want the kind %q", err, tc.deletion)
 			}
-			_, err := s.client().UpdateServer(t.Context(), someID, cloud.Update{cloud.SetPublicAddress("ext-net")})
-			if !cloud.Is(err, cloud.Rejected, cloud.Forbidden) {
-				t.Errorf("UpdateServer: %v, want it refused", err)
+			_, err := s.client().UpdateServer(t.Context(), someID, cloud.Update{cloud.RemovePublicAddress{}})
+			if cloud.KindOf(err) != tc.change {
+				t.Errorf("a change without the address: %v, want the kind %q", err, tc.change)
+			}
+			if _, err := s.client().UpdateServer(t.Context(), someID, cloud.Update{cloud.SetPublicAddress("ext-net")}); err == nil {
+				t.Error("an address was given, want it refused")
 			}
 		})
 	}
