@@ -145,7 +145,7 @@ func (k *keys) replay(key *keyRecord) (keyedAnswer, bool, error) {
 	case r != nil && r.Key == known.Key, reverted:
 		return keyedAnswer{status: known.Status, body: k.views.represent(r, k.core.now())}, true, nil
 	case n != nil && collection == "networks" && known.GoneAt.IsZero():
-		return keyedAnswer{status: known.Status, body: k.core.quirks.Load().shapeNetwork(n)}, true, nil
+		return keyedAnswer{status: known.Status, body: k.core.shownNetwork(n)}, true, nil
 	}
 	return keyedAnswer{status: known.Status, body: known.Body}, true, nil
 }

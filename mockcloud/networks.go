@@ -17,7 +17,10 @@ type Network struct {
 	// CIDR never changes.
 	CIDR string `json:"cidr"`
 	// Gateway is an address inside CIDR.
-	Gateway   string    `json:"gateway"`
+	Gateway string `json:"gateway"`
+	// DNSNameservers are the servers for names of the network.
+	DNSNameservers []string `json:"dnsNameservers,omitempty"`
+
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
 }
@@ -26,6 +29,55 @@ type createNetwork struct {
 	Name    string `json:"name"`
 	CIDR    string `json:"cidr"`
 	Gateway string `json:"gateway"`
+	networkExtras
+}
+
+type patchNetwork struct {
+	Gateway *string `json:"gateway"`
+	networkExtras
+}
+
+// networkExtras are the fields of a network that need capabilities of their own. Nil is
+// that a request has no such field.
+type networkExtras struct {
+	DNSNameservers []string `json:"dnsNameservers"`
+}
+
+// maxNameservers bounds the servers for names of a network.
+const maxNameservers = 5
+
+// check returns an error if the cloud cannot have such a network.
+func (e networkExtras) check(c *core) error {
+	if e.DNSNameservers != nil && !c.has(NetworkDNS) {
+		return unsupported("dnsNameservers")
+	}
+	if len(e.DNSNameservers) > maxNameservers {
+		return invalid("dnsNameservers: at most %d", maxNameservers)
+	}
+	for _, server := range e.DNSNameservers {
+		if _, err := netip.ParseAddr(server); err != nil {
+			return invalid("dnsNameservers: %v", err)
+		}
+	}
+	return nil
+}
+
+// apply sets the fields that a request has.
+func (e networkExtras) apply(n *Network) {
+	if e.DNSNameservers != nil {
+		n.DNSNameservers = e.DNSNameservers
+	}
+}
+
+// shown returns a network as answers have it: without fields of capabilities that are off.
+func (ns *networks) shown(n *Network) any { return ns.core.shownNetwork(n) }
+
+func (c *core) shownNetwork(n *Network) any {
+	shown := *n
+	if !c.has(NetworkDNS) {
+		shown.DNSNameservers = nil
+	}
+	return c.quirks.Load().shapeNetwork(&shown)
 }
 
 func checkGateway(cidr, gateway string) error {
@@ -67,6 +119,9 @@ func (ns *networks) handleCreate(w http.ResponseWriter, r *request) error {
 	if err := checkGateway(body.CIDR, body.Gateway); err != nil {
 		return err
 	}
+	if err := body.check(ns.core); err != nil {
+		return err
+	}
 	key, err := ns.keys.of(r, "networks", data)
 	if err != nil {
 		return err
@@ -92,8 +147,9 @@ func (ns *networks) create(body createNetwork, key *keyRecord, requestID string)
 		ID: ns.core.newID(ns.core.st.hasNetwork), Name: body.Name, CIDR: body.CIDR, Gateway: body.Gateway,
 		CreatedAt: now, UpdatedAt: now,
 	}
+	body.apply(n)
 	how := LedgerEntry{Op: OpCreateNetwork, NetworkID: n.ID, Name: n.Name, RequestID: requestID}
-	answer := keyedAnswer{status: http.StatusCreated, body: ns.core.quirks.Load().shapeNetwork(n)}
+	answer := keyedAnswer{status: http.StatusCreated, body: ns.shown(n)}
 	changes := []Change{encoded(bucketNetworks, n.ID, n)}
 	if key != nil {
 		how.Key = keyOf(key.Key)
@@ -135,7 +191,7 @@ func (ns *networks) handleList(w http.ResponseWriter, _ *request) error {
 	q := ns.core.quirks.Load()
 	networks := []any{}
 	for _, n := range sortedNetworks(ns.reads.networks()) {
-		networks = append(networks, q.shapeNetwork(&n))
+		networks = append(networks, ns.shown(&n))
 	}
 	return writeJSON(w, http.StatusOK, q.shapeList(map[string]any{"networks": networks}, "Networks", "NETWORKS"))
 }
@@ -172,19 +228,20 @@ func (ns *networks) handleGet(w http.ResponseWriter, r *request) error {
 	if n == nil {
 		return notFound("network", r.vars[0])
 	}
-	return writeJSON(w, http.StatusOK, ns.core.quirks.Load().shapeNetwork(n))
+	return writeJSON(w, http.StatusOK, ns.shown(n))
 }
 
-// handlePatch handles PATCH /networks/{id}. Only the gateway can change.
+// handlePatch handles PATCH /networks/{id}. Name and range cannot change.
 func (ns *networks) handlePatch(w http.ResponseWriter, r *request) error {
 	data, err := readBody(r)
 	if err != nil {
 		return err
 	}
-	var body struct {
-		Gateway string `json:"gateway"`
-	}
+	var body patchNetwork
 	if err := decodeStrict(data, &body); err != nil {
+		return err
+	}
+	if err := body.check(ns.core); err != nil {
 		return err
 	}
 	ns.core.mu.Lock()
@@ -193,24 +250,27 @@ func (ns *networks) handlePatch(w http.ResponseWriter, r *request) error {
 	if n == nil {
 		return notFound("network", r.vars[0])
 	}
-	if err := checkGateway(n.CIDR, body.Gateway); err != nil {
-		return err
-	}
 	next := *n
-	next.Gateway, next.UpdatedAt = body.Gateway, ns.core.now()
-	q := ns.core.quirks.Load()
-	switch q.IgnorePatch {
+	if body.Gateway != nil {
+		if err := checkGateway(n.CIDR, *body.Gateway); err != nil {
+			return err
+		}
+		next.Gateway = *body.Gateway
+	}
+	body.apply(&next)
+	next.UpdatedAt = ns.core.now()
+	switch ns.core.quirks.Load().IgnorePatch {
 	case PatchUnchanged:
-		return writeJSON(w, http.StatusOK, q.shapeNetwork(n))
+		return writeJSON(w, http.StatusOK, ns.shown(n))
 	case PatchEcho:
-		return writeJSON(w, http.StatusOK, q.shapeNetwork(&next))
+		return writeJSON(w, http.StatusOK, ns.shown(&next))
 	}
 	if err := ns.core.store.Write(encoded(bucketNetworks, n.ID, next)); err != nil {
 		return err
 	}
 	ns.remember(n.ID)
 	ns.core.st.networks[n.ID] = &next
-	return writeJSON(w, http.StatusOK, q.shapeNetwork(&next))
+	return writeJSON(w, http.StatusOK, ns.shown(&next))
 }
 
 // handleDelete handles DELETE /networks/{id}. It returns 409 while servers

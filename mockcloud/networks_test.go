@@ -47,3 +47,34 @@ func TestNetworksCanBeChangedWithoutTheAPI(t *testing.T) {
 		t.Errorf("ledger (-want +got):\n%s", diff)
 	}
 }
+
+func TestServersForNamesOfANetwork(t *testing.T) {
+	const create = `{"name":"n","cidr":"10.0.0.0/8","gateway":"10.0.0.1","dnsNameservers":["10.0.0.53"]}`
+	h := start(t, Options{})
+	n := decodeInto[Network](t, h.call(201, "POST", "/networks", create).body)
+	if diff := cmp.Diff([]string{"10.0.0.53"}, n.DNSNameservers); diff != "" {
+		t.Errorf("created with (-want +got):\n%s", diff)
+	}
+	path := "/networks/" + n.ID
+	for body, code := range map[string]string{
+		`{"dnsNameservers":["resolver"]}`: CodeInvalid, `{"dnsNameservers":["10.0.0.1","10.0.0.2","10.0.0.3","10.0.0.4","10.0.0.5","10.0.0.6"]}`: CodeInvalid,
+		`{"gateway":""}`: CodeInvalid,
+	} {
+		if got := codeIn(t, h.send("PATCH", path, body)); got != code {
+			t.Errorf("%s: got %q, want %s", body, got, code)
+		}
+	}
+	n = decodeInto[Network](t, h.call(200, "PATCH", path, `{"dnsNameservers":["fd00::53","10.0.0.53"]}`).body)
+	if diff := cmp.Diff([]string{"fd00::53", "10.0.0.53"}, n.DNSNameservers); diff != "" || n.Gateway != "10.0.0.1" {
+		t.Errorf("changed to gateway %s and (-want +got):\n%s", n.Gateway, diff)
+	}
+	if err := h.cloud.SetCapability(NetworkDNS, false); err != nil {
+		t.Fatal(err)
+	}
+	if n := decodeInto[Network](t, h.call(200, "GET", path, "").body); n.DNSNameservers != nil {
+		t.Errorf("without the capability, the network has %v", n.DNSNameservers)
+	}
+	if got := codeIn(t, h.send("POST", "/networks", create)); got != CodeUnsupported {
+		t.Errorf("a create without the capability: got %q, want %s", got, CodeUnsupported)
+	}
+}

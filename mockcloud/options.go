@@ -59,13 +59,15 @@ const (
 	WithSecurityGroups Capability = "securityGroups"
 	// PublicAddresses is that servers can be given addresses of an external network.
 	PublicAddresses Capability = "publicAddresses"
+	// NetworkDNS is that networks have servers for names.
+	NetworkDNS Capability = "networkDNS"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
 	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend, Interfaces, StaticAddresses,
-	WithSecurityGroups, PublicAddresses,
+	WithSecurityGroups, PublicAddresses, NetworkDNS,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

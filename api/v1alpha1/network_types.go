@@ -18,6 +18,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.cidr) || has(self.__import__)",reason=FieldValueRequired,fieldPath=".cidr",message="the network is created with a range, unless import names one that exists"
 // +kubebuilder:validation:XValidation:rule="has(self.gateway) || has(self.__import__)",reason=FieldValueRequired,fieldPath=".gateway",message="the network is created with a gateway, unless import names one that exists"
 // +kubebuilder:validation:XValidation:rule="!has(self.__import__) || (!has(self.cidr) && !has(self.gateway))",reason=FieldValueForbidden,fieldPath=".import",message="cidr and gateway of an imported network are those that it has in the cloud: remove them, or remove import"
+// +kubebuilder:validation:XValidation:rule="!has(self.__import__) || !has(self.dnsNameservers)",reason=FieldValueForbidden,fieldPath=".dnsNameservers",message="an imported network is not changed: remove dnsNameservers, or remove import"
 // +kubebuilder:validation:XValidation:rule="has(self.__import__) == has(oldSelf.__import__) && (!has(self.__import__) || self.__import__.name == oldSelf.__import__.name)",reason=FieldValueForbidden,fieldPath=".import",message="import cannot be added, changed or removed; delete this Network and make another"
 // +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",reason=FieldValueInvalid,fieldPath=".gateway",message="gateway must be an address inside cidr"
 type NetworkSpec struct {
@@ -37,6 +38,18 @@ type NetworkSpec struct {
 	// +optional
 	Gateway string `json:"gateway,omitempty"`
 
+	// dnsNameservers are the addresses of the servers for names that the guests of the
+	// network learn, in the order in which they are asked. 1-5 addresses, each once.
+	// Absent means that the operator leaves those of the cloud as they are. Can be
+	// changed: the operator updates the network. Not with import.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="DNS Nameservers"
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !isIP(a) || self.exists_one(b, isIP(b) && ip(a) == ip(b)))",message="each address may be in the list once"
+	// +optional
+	DNSNameservers []NetworkAddress `json:"dnsNameservers,omitempty"`
+
 	// cloudRef names the Cloud that the network is in. Defaults to the Cloud in
 	// the namespace's label samplecontroller.k8s.io/default-cloud, else to the
 	// Cloud "default". Cannot be changed once the network exists.
@@ -50,6 +63,11 @@ type NetworkSpec struct {
 	// +optional
 	Import *NetworkImport `json:"import,omitempty"`
 }
+
+// NetworkAddress is an IP address, such as 192.168.0.53 or fd00::53.
+// +kubebuilder:validation:MaxLength=45
+// +kubebuilder:validation:XValidation:rule="isIP(self)",message="must be an IP address such as 192.168.0.53"
+type NetworkAddress string
 
 // NetworkImport names an existing network in the cloud.
 type NetworkImport struct {
@@ -89,6 +107,15 @@ type NetworkStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Gateway string `json:"gateway,omitempty"`
+
+	// dnsNameservers are the servers for names of the network in the cloud, as last
+	// observed. Absent if it has none, or the cloud does not report them.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="DNS Nameservers"
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	DNSNameservers []string `json:"dnsNameservers,omitempty"`
 
 	// createdTime is when networkId was set: when the cloud answered the create, or
 	// when the network was found or imported.

@@ -59,6 +59,9 @@ const (
 	// StaticAddresses is that the addresses of the network interfaces of a new server can be
 	// chosen.
 	StaticAddresses Capability = "staticAddresses"
+	// NetworkDNS is that networks have servers for names, which can be set: see
+	// CreateNetwork.DNSNameservers. It needs Networks.
+	NetworkDNS Capability = "networkDNS"
 	// GuestHeartbeat is that a server that runs shows whether an agent in its guest runs.
 	GuestHeartbeat Capability = "guestHeartbeat"
 	// Flavors is that servers have sizes with names, show them, and can be created and resized by

@@ -15,6 +15,9 @@ type Network struct {
 	CIDR string
 	// Gateway is an address inside CIDR, empty where the cloud did not say.
 	Gateway string
+	// DNSNameservers are the servers for names that servers on the network learn, in their
+	// order. They are nil where the cloud has none or did not say. It needs NetworkDNS.
+	DNSNameservers []string
 	// HalfMade: the cloud makes a network in several calls, and not all of them took
 	// effect. CreateNetwork completes the network.
 	HalfMade bool
@@ -25,14 +28,26 @@ type Network struct {
 	CreatedAt time.Time
 }
 
-// CreateNetwork describes a new network. All fields but the key are required.
+// CreateNetwork describes a new network. The first three fields are required.
 type CreateNetwork struct {
 	Name    string
 	CIDR    string
 	Gateway string
+	// DNSNameservers are addresses, at most MaxNameservers. They need NetworkDNS.
+	DNSNameservers []string
 
 	// IdempotencyKey makes the call safe to send again, as with CreateServer.
 	IdempotencyKey string
+}
+
+// MaxNameservers bounds the servers for names of a network.
+const MaxNameservers = 5
+
+// UpdateNetwork describes changes of a network. What is zero stays as it is.
+type UpdateNetwork struct {
+	Gateway string
+	// DNSNameservers replace those of the network. They need NetworkDNS.
+	DNSNameservers []string
 }
 
 // NetworkReader reads networks. Its calls need Networks or NetworkAttach.
@@ -51,8 +66,8 @@ type NetworkWriter interface {
 	// honours. It completes the half-made network of the name, if there is one. On an
 	// error with Uncertain set, a network may have been created, also half.
 	CreateNetwork(ctx context.Context, req CreateNetwork) (Network, error)
-	// UpdateNetwork sets the gateway and returns the network as it is then.
-	UpdateNetwork(ctx context.Context, id, gateway string) (Network, error)
+	// UpdateNetwork changes the network and returns it as it is then.
+	UpdateNetwork(ctx context.Context, id string, change UpdateNetwork) (Network, error)
 	// DeleteNetwork fails with NotFound when there is nothing to delete, and
 	// with Conflict while servers are attached.
 	DeleteNetwork(ctx context.Context, id string) error

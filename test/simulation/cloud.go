@@ -143,8 +143,8 @@ func (c *cloudClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwork
 	return through(ctx, c, "create network "+req.Name, true, func(ctx context.Context) (cloud.Network, error) { return c.model.CreateNetwork(ctx, req) })
 }
 
-func (c *cloudClient) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
-	return through(ctx, c, "update network "+id, true, func(ctx context.Context) (cloud.Network, error) { return c.model.UpdateNetwork(ctx, id, gateway) })
+func (c *cloudClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
+	return through(ctx, c, "update network "+id, true, func(ctx context.Context) (cloud.Network, error) { return c.model.UpdateNetwork(ctx, id, change) })
 }
 
 func (c *cloudClient) DeleteNetwork(ctx context.Context, id string) error {

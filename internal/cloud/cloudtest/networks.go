@@ -17,7 +17,7 @@ var (
 	attachable = []cloud.Capability{cloud.Networks, cloud.NetworkAttach}
 )
 
-// networkCases are about networks that can be created. All but the last two need the
+// networkCases are about networks that can be created. All but the last three need the
 // capability Networks.
 var networkCases = []testCase{
 	{name: "a network: is created, found, listed and deleted", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
@@ -45,17 +45,46 @@ var networkCases = []testCase{
 	}},
 	{name: "a change of the gateway: nothing else changes", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		want := mustCreateNetwork(ctx, t, f, aNetwork())
-		got, err := f.Client.UpdateNetwork(ctx, want.ID, "10.0.0.2")
+		got, err := f.Client.UpdateNetwork(ctx, want.ID, cloud.UpdateNetwork{Gateway: "10.0.0.2"})
 		want.Gateway = "10.0.0.2"
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("UpdateNetwork: %v (-want +got):\n%s", err, diff)
 		}
 		wantNetworks(ctx, t, f, want)
 	}},
+	{name: "servers for names: a network is created with them, and they are replaced", needs: []cloud.Capability{cloud.Networks, cloud.NetworkDNS},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := aNetwork()
+			req.DNSNameservers = []string{"10.0.0.53", "10.9.0.53"}
+			want := mustCreateNetwork(ctx, t, f, req)
+			if diff := cmp.Diff(req.DNSNameservers, want.DNSNameservers); diff != "" {
+				t.Errorf("created with servers for names (-want +got):\n%s", diff)
+			}
+			wantNetworks(ctx, t, f, want)
+			want.DNSNameservers = []string{"10.9.0.54", "10.0.0.53"}
+			got, err := f.Client.UpdateNetwork(ctx, want.ID, cloud.UpdateNetwork{DNSNameservers: want.DNSNameservers})
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("UpdateNetwork: %v (-want +got):\n%s", err, diff)
+			}
+			wantNetworks(ctx, t, f, want)
+			want.Gateway = "10.0.0.2"
+			got, err = f.Client.UpdateNetwork(ctx, want.ID, cloud.UpdateNetwork{Gateway: want.Gateway})
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("UpdateNetwork of the gateway: %v (-want +got):\n%s", err, diff)
+			}
+		}},
+	{name: "a server for names that is no address: Rejected", needs: []cloud.Capability{cloud.Networks, cloud.NetworkDNS},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := aNetwork()
+			req.DNSNameservers = []string{"resolver"}
+			_, err := f.Client.CreateNetwork(ctx, req)
+			wantKind(t, "CreateNetwork", err, cloud.Rejected, false)
+			wantNetworks(ctx, t, f)
+		}},
 	{name: "a gateway outside the network: Rejected", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		req := aNetwork()
 		created := mustCreateNetwork(ctx, t, f, req)
-		_, err := f.Client.UpdateNetwork(ctx, created.ID, "10.1.0.1")
+		_, err := f.Client.UpdateNetwork(ctx, created.ID, cloud.UpdateNetwork{Gateway: "10.1.0.1"})
 		wantKind(t, "UpdateNetwork", err, cloud.Rejected, false)
 		req.Name, req.Gateway = name("outside"), "10.1.0.1"
 		_, err = f.Client.CreateNetwork(ctx, req)
@@ -66,7 +95,7 @@ var networkCases = []testCase{
 		for _, id := range []string{nowhere, "..", "../servers", "?" + nowhere} {
 			_, err := f.Client.GetNetwork(ctx, id)
 			wantGone(t, f, "GetNetwork("+id+")", err)
-			_, err = f.Client.UpdateNetwork(ctx, id, "10.0.0.2")
+			_, err = f.Client.UpdateNetwork(ctx, id, cloud.UpdateNetwork{Gateway: "10.0.0.2"})
 			wantGone(t, f, "UpdateNetwork("+id+")", err)
 			wantGone(t, f, "DeleteNetwork("+id+")", f.Client.DeleteNetwork(ctx, id))
 		}
@@ -74,7 +103,7 @@ var networkCases = []testCase{
 	{name: "an empty id of a network: Rejected", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		_, err := f.Client.GetNetwork(ctx, "")
 		wantKind(t, "GetNetwork", err, cloud.Rejected, false)
-		_, err = f.Client.UpdateNetwork(ctx, "", "10.0.0.2")
+		_, err = f.Client.UpdateNetwork(ctx, "", cloud.UpdateNetwork{Gateway: "10.0.0.2"})
 		wantKind(t, "UpdateNetwork", err, cloud.Rejected, false)
 		wantKind(t, "DeleteNetwork", f.Client.DeleteNetwork(ctx, ""), cloud.Rejected, false)
 	}},
@@ -186,7 +215,7 @@ var networkCases = []testCase{
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreateNetwork(ctx, t, f, aNetwork())
 			restore := f.LoseAnswer(t, OpUpdateNetwork)
-			_, err := f.Client.UpdateNetwork(ctx, created.ID, "10.0.0.2")
+			_, err := f.Client.UpdateNetwork(ctx, created.ID, cloud.UpdateNetwork{Gateway: "10.0.0.2"})
 			restore()
 			wantKind(t, "UpdateNetwork", err, cloud.Unavailable, true)
 		}},
@@ -209,10 +238,23 @@ var networkCases = []testCase{
 			unsent(t, f, what, call)
 		}
 	}},
+	{name: "servers for names, the cloud lacks them: Unsupported, and not sent", lacks: []cloud.Capability{cloud.NetworkDNS},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req, servers := aNetwork(), []string{"10.0.0.53"}
+			req.DNSNameservers = servers
+			unsent(t, f, "CreateNetwork", func() error { _, err := f.Client.CreateNetwork(ctx, req); return err })
+			unsent(t, f, "UpdateNetwork", func() error {
+				_, err := f.Client.UpdateNetwork(ctx, nowhere, cloud.UpdateNetwork{DNSNameservers: servers})
+				return err
+			})
+		}},
 	{name: "a change of networks, the cloud cannot create them: Unsupported, and not sent", lacks: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for what, call := range map[string]func() error{
 			"CreateNetwork": func() error { _, err := f.Client.CreateNetwork(ctx, aNetwork()); return err },
-			"UpdateNetwork": func() error { _, err := f.Client.UpdateNetwork(ctx, nowhere, "10.0.0.2"); return err },
+			"UpdateNetwork": func() error {
+				_, err := f.Client.UpdateNetwork(ctx, nowhere, cloud.UpdateNetwork{Gateway: "10.0.0.2"})
+				return err
+			},
 			"DeleteNetwork": func() error { return f.Client.DeleteNetwork(ctx, nowhere) },
 		} {
 			unsent(t, f, what, call)

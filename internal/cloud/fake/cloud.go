@@ -178,9 +178,9 @@ func (c *Cloud) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (clo
 	return c.networks.CreateNetwork(ctx, req)
 }
 
-// UpdateNetwork sets the gateway of the network of this id.
-func (c *Cloud) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
-	return c.networks.UpdateNetwork(ctx, id, gateway)
+// UpdateNetwork changes the network of this id.
+func (c *Cloud) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
+	return c.networks.UpdateNetwork(ctx, id, change)
 }
 
 // DeleteNetwork deletes the network of this id, unless servers are attached.

@@ -76,7 +76,7 @@ func TestIgnoreAcceptsChangesWithoutEffect(t *testing.T) {
 	before := c.Servers()
 	_, updated := c.UpdateServer(t.Context(), id, cloud.Update{cloud.SetCPU(8)})
 	result, deleted := c.DeleteServer(t.Context(), id)
-	_, gateway := c.UpdateNetwork(t.Context(), network.ID, "10.0.0.2")
+	_, gateway := c.UpdateNetwork(t.Context(), network.ID, cloud.UpdateNetwork{Gateway: "10.0.0.2"})
 	if err := errors.Join(updated, deleted, gateway, c.DeleteNetwork(t.Context(), network.ID)); err != nil || result.Gone() {
 		t.Errorf("changes: %v, result %+v; want none to fail and the server not gone", err, result)
 	}

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 
@@ -52,7 +53,9 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Network{}, err
 	}
-	return do(ctx, c.calls, networkCall(CreateNetwork, req.Name, op), func() (cloud.Network, error) {
+	send := networkCall(CreateNetwork, req.Name, op)
+	send.needs = append(send.needs, needsOf(req.DNSNameservers)...)
+	return do(ctx, c.calls, send, func() (cloud.Network, error) {
 		return c.createNetwork(op, req)
 	})
 }
@@ -71,11 +74,11 @@ func (c *networkClient) createNetwork(op string, req cloud.CreateNetwork) (cloud
 		}
 		return made.res, nil
 	}
-	if err := checkGateway(op, req.CIDR, req.Gateway); err != nil {
+	if err := cmp.Or(checkGateway(op, req.CIDR, req.Gateway), checkNameservers(op, req.DNSNameservers)); err != nil {
 		return cloud.Network{}, err
 	}
 	if n, ok := c.halfMade(req.Name); ok {
-		n.CIDR, n.Gateway, n.HalfMade = req.CIDR, req.Gateway, false
+		n.CIDR, n.Gateway, n.DNSNameservers, n.HalfMade = req.CIDR, req.Gateway, req.DNSNameservers, false
 		c.store.put(n.ID, n)
 		c.keys.put(req.IdempotencyKey, req, n.ID, c.store.place(n.ID), n)
 		return n, nil
@@ -83,7 +86,7 @@ func (c *networkClient) createNetwork(op string, req cloud.CreateNetwork) (cloud
 	if err := nameOf(c.settings, op, req.Name, req.Name, c.store, func(n cloud.Network) string { return n.Name }); err != nil {
 		return cloud.Network{}, err
 	}
-	n := cloud.Network{ID: c.store.newID(), Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, CreatedAt: c.settings.clock()}
+	n := cloud.Network{ID: c.store.newID(), Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, DNSNameservers: req.DNSNameservers, CreatedAt: c.settings.clock()}
 	if c.alter != nil {
 		c.alter(&n)
 	}
@@ -92,25 +95,34 @@ func (c *networkClient) createNetwork(op string, req cloud.CreateNetwork) (cloud
 	return n, nil
 }
 
-// UpdateNetwork sets the gateway of the network of this id.
-func (c *networkClient) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
+// UpdateNetwork changes the network of this id.
+func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
 	op := "update network " + quote(id)
 	if err := checkID(op, id); err != nil {
 		return cloud.Network{}, err
 	}
-	return do(ctx, c.calls, networkCall(UpdateNetwork, id, op), func() (cloud.Network, error) {
+	send := networkCall(UpdateNetwork, id, op)
+	send.needs = append(send.needs, needsOf(change.DNSNameservers)...)
+	return do(ctx, c.calls, send, func() (cloud.Network, error) {
 		n, err := c.network(op, id)
 		if err != nil {
 			return cloud.Network{}, err
 		}
-		if err := checkGateway(op, n.CIDR, gateway); err != nil {
+		next := n
+		if change.Gateway != "" {
+			next.Gateway = change.Gateway
+		}
+		if len(change.DNSNameservers) > 0 {
+			next.DNSNameservers = change.DNSNameservers
+		}
+		if err := cmp.Or(checkGateway(op, next.CIDR, next.Gateway), checkNameservers(op, next.DNSNameservers)); err != nil {
 			return cloud.Network{}, err
 		}
-		if !c.calls.faults.ignored[UpdateNetwork] {
-			n.Gateway = gateway
-			c.store.put(id, n)
+		if c.calls.faults.ignored[UpdateNetwork] {
+			return n, nil
 		}
-		return n, nil
+		c.store.put(id, next)
+		return next, nil
 	})
 }
 
@@ -152,6 +164,24 @@ func (c *networkClient) network(op, id string) (cloud.Network, error) {
 		return cloud.Network{}, failure(op, cloud.NotFound, "no such network")
 	}
 	return n, nil
+}
+
+// needsOf returns the capabilities that fields of a request need, beyond Networks.
+func needsOf(nameservers []string) []cloud.Capability {
+	var needs []cloud.Capability
+	if len(nameservers) > 0 {
+		needs = append(needs, cloud.NetworkDNS)
+	}
+	return needs
+}
+
+func checkNameservers(op string, servers []string) error {
+	for _, server := range servers {
+		if _, err := netip.ParseAddr(server); err != nil {
+			return failure(op, cloud.Rejected, "the server for names %q is no address", server)
+		}
+	}
+	return nil
 }
 
 func checkGateway(op, cidr, gateway string) error {

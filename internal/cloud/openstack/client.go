@@ -60,9 +60,9 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 	return c.networks.CreateNetwork(ctx, req)
 }
 
-// UpdateNetwork sets the gateway.
-func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
-	return c.networks.UpdateNetwork(ctx, id, gateway)
+// UpdateNetwork changes a network.
+func (c *Client) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
+	return c.networks.UpdateNetwork(ctx, id, change)
 }
 
 // DeleteNetwork deletes a network with its subnets.

@@ -14,8 +14,9 @@
 //	snapshots.go       snapshots: listings, creates, deletions
 //	deletion.go        snapshots of a server that is gone
 //	revert.go          reverts of servers to snapshots
-//	networks.go        networks: reads, listings, gateways, deletions
+//	networks.go        networks: reads and listings
 //	networkcreate.go   networks: creates, in two steps
+//	networkchange.go   networks: changes and deletions
 //	capabilities.go    what the cloud can do, and whether the defaults exist
 //	session.go         one call: token, at most three tries, only where that is safe
 //	auth.go            the token: one login for all calls, again before it expires and on 401

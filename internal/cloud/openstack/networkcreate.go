@@ -114,12 +114,16 @@ func (c *networkClient) createSubnet(ctx context.Context, op string, n neutronNe
 	var got struct {
 		Subnet subnet `json:"subnet"`
 	}
+	body := map[string]any{
+		"network_id": n.ID, "name": req.Name, "ip_version": version, "cidr": req.CIDR, "gateway_ip": gateway.String(),
+		"description": description(req.IdempotencyKey),
+	}
+	if len(req.DNSNameservers) > 0 {
+		body["dns_nameservers"] = req.DNSNameservers
+	}
 	call := &call{
 		about: aboutCreate, service: network, method: http.MethodPost, route: "network/subnets", path: "subnets", op: op, out: &got,
-		body: map[string]any{"subnet": map[string]any{
-			"network_id": n.ID, "name": req.Name, "ip_version": version, "cidr": req.CIDR, "gateway_ip": gateway.String(),
-			"description": description(req.IdempotencyKey),
-		}},
+		body: map[string]any{"subnet": body},
 	}
 	if err := c.session.do(ctx, call); err != nil {
 		return cloud.Network{}, err

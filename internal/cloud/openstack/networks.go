@@ -3,7 +3,6 @@ package openstack
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -43,9 +42,11 @@ type subnet struct {
 	NetworkID string `json:"network_id"`
 	CIDR      string `json:"cidr"`
 	Gateway   string `json:"gateway_ip"`
-	Pools     []pool `json:"allocation_pools"`
-	CreatedAt stamp  `json:"created_at"`
-	Revision  int    `json:"revision_number"`
+	// Nameservers are in the order in which servers ask them.
+	Nameservers []string `json:"dns_nameservers"`
+	Pools       []pool   `json:"allocation_pools"`
+	CreatedAt   stamp    `json:"created_at"`
+	Revision    int      `json:"revision_number"`
 }
 
 func (n neutronNetwork) marker() string { return idOrNone(n.ID) }
@@ -70,6 +71,9 @@ func networkOf(n neutronNetwork, subnets []subnet) cloud.Network {
 		return joined
 	}
 	joined.CIDR, joined.Gateway = first.CIDR, first.Gateway
+	if len(first.Nameservers) > 0 {
+		joined.DNSNameservers = first.Nameservers
+	}
 	return joined
 }
 
@@ -155,62 +159,6 @@ func (c *networkClient) getNetwork(ctx context.Context, op, id string) (neutronN
 	}
 	subnets, err := c.listSubnets(ctx, op, aboutNetwork, url.Values{"network_id": {id}})
 	return got.Network, subnets, err
-}
-
-// UpdateNetwork sets the gateway. It fails with Busy if somebody else changes the subnet
-// at the same time.
-func (c *networkClient) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
-	op := "update network " + quote(id)
-	ctx, end, err := c.session.beginAbout(ctx, op, id)
-	if err != nil {
-		return cloud.Network{}, err
-	}
-	defer end()
-	n, subnets, err := c.getNetwork(ctx, op, id)
-	if err != nil {
-		return cloud.Network{}, err
-	}
-	first, found := firstOf(subnets)
-	if !found {
-		return cloud.Network{}, refuse(op, cloud.Busy, "the network has no subnet yet")
-	}
-	addr, err := gatewayIn(op, first.CIDR, gateway)
-	if err != nil {
-		return cloud.Network{}, err
-	}
-	var got struct {
-		Subnet subnet `json:"subnet"`
-	}
-	call := &call{
-		about: aboutNetwork, service: network, method: http.MethodPut, route: "network/subnets/{id}", path: "subnets/" + first.ID, op: op, out: &got,
-		header: map[string]string{"If-Match": fmt.Sprintf("revision_number=%d", first.Revision)},
-		body:   map[string]any{"subnet": map[string]any{"gateway_ip": addr.String(), "allocation_pools": poolsFor(first, addr)}},
-	}
-	if err := c.session.do(ctx, call); err != nil {
-		if err.Kind == cloud.NotFound || err.Kind == cloud.NotFoundUnproven { // the subnet, not the network
-			err.Kind = cloud.Busy
-		}
-		return cloud.Network{}, err
-	}
-	if got.Subnet.ID != first.ID {
-		return cloud.Network{}, unreadable(call, "the answer is about another subnet")
-	}
-	return networkOf(n, []subnet{got.Subnet}), nil
-}
-
-// DeleteNetwork deletes a network with its subnets.
-func (c *networkClient) DeleteNetwork(ctx context.Context, id string) error {
-	op := "delete network " + quote(id)
-	ctx, end, err := c.session.beginAbout(ctx, op, id)
-	if err != nil {
-		return err
-	}
-	defer end()
-	return asError(c.session.do(ctx, c.networkDeletion(op, id)))
-}
-
-func (c *networkClient) networkDeletion(op, id string) *call {
-	return &call{about: aboutNetwork, service: network, method: http.MethodDelete, route: "network/networks/{id}", path: "networks/" + id, op: op}
 }
 
 // gatewayIn returns the gateway, if it is an address of the range.

@@ -39,6 +39,50 @@ func TestNetworkIsMadeInTwoSteps(t *testing.T) {
 	}
 }
 
+func TestServersForNamesAreThoseOfTheSubnet(t *testing.T) {
+	s := newStub(t)
+	with := func(servers string) string {
+		return strings.Replace(itsSubnet, `"revision_number": 7`, `"revision_number": 7, "dns_nameservers": `+servers, 1)
+	}
+	s.on("GET network/networks", `{"networks": []}`)
+	s.on("POST network/networks", `{"network": `+bareNetwork+`}`, 201)
+	s.on("POST network/subnets", `{"subnet": `+with(`["10.0.0.53"]`)+`}`, 201)
+	c, req := s.client(), aNetwork
+	req.DNSNameservers = []string{"10.0.0.53"}
+	got, err := c.CreateNetwork(t.Context(), req)
+	if diff := cmp.Diff(req.DNSNameservers, got.DNSNameservers); diff != "" || err != nil {
+		t.Errorf("created with: %v (-want +got):\n%s", err, diff)
+	}
+	want := []string{
+		`POST network/networks {"network":{"description":"private-cloud-operator key","name":"net"}}`,
+		strings.Replace(createSubnet, `"gateway_ip"`, `"dns_nameservers":["10.0.0.53"],"gateway_ip"`, 1),
+	}
+	if diff := cmp.Diff(want, changesOf(s.taken())); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+
+	s.on("GET"+aboutNetOne, `{"network": `+bareNetwork+`}`)
+	s.on("GET network/subnets", `{"subnets": [`+with(`[]`)+`]}`)
+	if got, err := c.GetNetwork(t.Context(), someID); err != nil || got.DNSNameservers != nil {
+		t.Errorf("without servers for names: %+v, %v", got, err)
+	}
+	s.taken()
+	s.handle("PUT"+aboutSubOne, func(w http.ResponseWriter, r *http.Request) {
+		if match := r.Header.Get("If-Match"); match != "revision_number=7" {
+			t.Errorf("If-Match %q", match)
+		}
+		_, _ = w.Write([]byte(`{"subnet": ` + with(`["fd00::53", "10.0.0.53"]`) + `}`))
+	})
+	servers := []string{"fd00::53", "10.0.0.53"}
+	got, err = c.UpdateNetwork(t.Context(), someID, cloud.UpdateNetwork{DNSNameservers: servers})
+	if diff := cmp.Diff(servers, got.DNSNameservers); diff != "" || err != nil {
+		t.Errorf("changed to: %v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]string{`PUT` + aboutSubOne + ` {"subnet":{"dns_nameservers":["fd00::53","10.0.0.53"]}}`}, changesOf(s.taken())); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
 func TestHalfMadeNetworkIsCompleted(t *testing.T) {
 	completed := []string{createSubnet}
 	another := append([]string{`POST network/networks {"network":{"description":"private-cloud-operator key","name":"net"}}`}, completed...)
@@ -125,7 +169,7 @@ func TestGatewayIsChangedWithPoolsAndRevision(t *testing.T) {
 		_, _ = w.Write([]byte(`{"subnet": ` + strings.Replace(itsSubnet, `"10.0.0.1"`, `"10.0.0.9"`, 1) + `}`))
 	})
 	c := s.client()
-	got, err := c.UpdateNetwork(t.Context(), someID, "10.0.0.9")
+	got, err := c.UpdateNetwork(t.Context(), someID, cloud.UpdateNetwork{Gateway: "10.0.0.9"})
 	if err != nil || got.Gateway != "10.0.0.9" || match != "revision_number=7" {
 		t.Errorf("%+v, %v, If-Match %q", got, err, match)
 	}
@@ -135,12 +179,12 @@ func TestGatewayIsChangedWithPoolsAndRevision(t *testing.T) {
 	}
 	for code, kind := range map[int]cloud.Kind{412: cloud.Busy, 409: cloud.Conflict, 404: cloud.Busy, 400: cloud.Rejected} {
 		s.handle("PUT"+aboutSubOne, status(code))
-		if _, err := c.UpdateNetwork(t.Context(), someID, "10.0.0.9"); outcomeOf(err) != (outcome{Kind: kind}) {
+		if _, err := c.UpdateNetwork(t.Context(), someID, cloud.UpdateNetwork{Gateway: "10.0.0.9"}); outcomeOf(err) != (outcome{Kind: kind}) {
 			t.Errorf("%d: %v, want %s", code, err, kind)
 		}
 	}
 	s.on("GET network/subnets", `{"subnets": []}`)
-	if _, err := c.UpdateNetwork(t.Context(), someID, "10.0.0.9"); !cloud.Is(err, cloud.Busy) {
+	if _, err := c.UpdateNetwork(t.Context(), someID, cloud.UpdateNetwork{Gateway: "10.0.0.9"}); !cloud.Is(err, cloud.Busy) {
 		t.Errorf("a half-made network: %v, want Busy", err)
 	}
 }

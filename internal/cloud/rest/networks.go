@@ -9,17 +9,26 @@ import (
 )
 
 // networkSize estimates the memory that a network takes beside its texts, in bytes.
-const networkSize = 192
+const networkSize = 224
+
+// nameserverSize estimates the memory of a server for names, in bytes, and maxNameservers
+// bounds how many of a network are read.
+const (
+	nameserverSize = 64
+	maxNameservers = 16
+)
 
 // The cloud's JSON of networks, as requests have it.
 type (
 	wireCreateNetwork struct {
-		Name    string `json:"name"`
-		CIDR    string `json:"cidr"`
-		Gateway string `json:"gateway"`
+		Name           string   `json:"name"`
+		CIDR           string   `json:"cidr"`
+		Gateway        string   `json:"gateway"`
+		DNSNameservers []string `json:"dnsNameservers,omitempty"`
 	}
 	wireUpdateNetwork struct {
-		Gateway string `json:"gateway"`
+		Gateway        string   `json:"gateway,omitempty"`
+		DNSNameservers []string `json:"dnsNameservers,omitempty"`
 	}
 )
 
@@ -66,13 +75,13 @@ func (n *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Network{}, err
 	}
-	has, err := n.requireNetworks(ctx, op)
+	has, err := n.requireNetworks(ctx, op, networkNeeds(req.DNSNameservers)...)
 	if err != nil {
 		return cloud.Network{}, err
 	}
 	call := &call{
 		about: aboutCreate, method: http.MethodPost, route: "/networks", path: "/networks", op: op, limit: maxBody,
-		body: encode(wireCreateNetwork{Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway}),
+		body: encode(wireCreateNetwork{Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, DNSNameservers: req.DNSNameservers}),
 	}
 	if has.Has(cloud.Idempotency) {
 		call.key, call.sharedNames = req.IdempotencyKey, !has.Has(cloud.UniqueNames)
@@ -89,13 +98,13 @@ func (n *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 	return network, asError(err)
 }
 
-// UpdateNetwork sets the gateway. It is never sent twice.
-func (n *networkClient) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
-	call, err := n.networkCall(ctx, http.MethodPatch, id, "update network ")
+// UpdateNetwork changes a network. It is never sent twice.
+func (n *networkClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
+	call, err := n.networkCall(ctx, http.MethodPatch, id, "update network ", networkNeeds(change.DNSNameservers)...)
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	call.body = encode(wireUpdateNetwork{Gateway: gateway})
+	call.body = encode(wireUpdateNetwork{Gateway: change.Gateway, DNSNameservers: change.DNSNameservers})
 	return n.doNetwork(ctx, call, id)
 }
 
@@ -110,24 +119,33 @@ func (n *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 	return asError(err)
 }
 
+// networkNeeds returns the capabilities that fields of a request need, beyond Networks.
+func networkNeeds(nameservers []string) []cloud.Capability {
+	var needs []cloud.Capability
+	if len(nameservers) > 0 {
+		needs = append(needs, cloud.NetworkDNS)
+	}
+	return needs
+}
+
 // requireNetworks returns what the cloud can do, and refuses a call to a cloud
-// without networks.
-func (n *networkClient) requireNetworks(ctx context.Context, op string) (cloud.Capabilities, *cloud.Error) {
+// without networks, or without what the call needs beside them.
+func (n *networkClient) requireNetworks(ctx context.Context, op string, needs ...cloud.Capability) (cloud.Capabilities, *cloud.Error) {
 	has, err := n.capabilities.neededBy(ctx, op)
 	if err != nil {
 		return nil, err
 	}
-	return has, require(op, has, cloud.Networks)
+	return has, require(op, has, append(needs, cloud.Networks)...)
 }
 
 // networkCall is a call about one network. With an empty id it would be about all
 // of them.
-func (n *networkClient) networkCall(ctx context.Context, method, id, op string) (*call, *cloud.Error) {
+func (n *networkClient) networkCall(ctx context.Context, method, id, op string, needs ...cloud.Capability) (*call, *cloud.Error) {
 	op += quote(id)
 	if id == "" {
 		return nil, refuse(op, cloud.Rejected, "no id was given")
 	}
-	if _, err := n.requireNetworks(ctx, op); err != nil {
+	if _, err := n.requireNetworks(ctx, op, needs...); err != nil {
 		return nil, err
 	}
 	return &call{
@@ -166,7 +184,7 @@ func decodeNetworks(call *call, got *answer, in *stream, into *ignored) ([]cloud
 			return unusable(fmt.Sprintf("network %d of the listing: %s", n, got.elementError(err, network.ID)))
 		}
 		networks = append(networks, network)
-		return r.kept.add(networkSize+len(network.ID)+len(network.Name)+len(network.CIDR)+len(network.Gateway), maxSmall)
+		return r.kept.add(networkSize+len(network.ID)+len(network.Name)+len(network.CIDR)+len(network.Gateway)+nameserverSize*len(network.DNSNameservers), maxSmall)
 	}}).read(call, got, in)
 	if err != nil {
 		return nil, err
@@ -183,6 +201,8 @@ func (r *reader) network(data []byte) (net cloud.Network, err error) {
 			net.CIDR = r.address("cidr", value)
 		case "gateway":
 			net.Gateway = r.address("gateway", value)
+		case "dnsNameservers":
+			net.DNSNameservers = r.nameservers(value)
 		case "createdAt":
 			net.CreatedAt = r.time("createdAt", value)
 		}
@@ -199,4 +219,23 @@ func (r *reader) address(field string, value []byte) string {
 		return ""
 	}
 	return r.cut(field, unquote(value), maxRange)
+}
+
+// nameservers reads the servers for names of a network, without those that are no texts.
+func (r *reader) nameservers(value []byte) []string {
+	const field = "dnsNameservers"
+	var servers []string
+	array := values(value, func(value []byte) {
+		switch text := r.address(field, value); {
+		case text == "":
+		case len(servers) == maxNameservers:
+			r.ignored.add(field, "too many")
+		default:
+			servers = append(servers, text)
+		}
+	})
+	if !array && !isNull(value) {
+		r.ignored.add(field, "not an array")
+	}
+	return servers
 }

@@ -25,7 +25,7 @@ var networkVerbs = map[string]func(context.Context, *Client) error{
 		return err
 	},
 	"update": func(ctx context.Context, c *Client) error {
-		_, err := c.UpdateNetwork(ctx, "n-1", "10.0.0.2")
+		_, err := c.UpdateNetwork(ctx, "n-1", cloud.UpdateNetwork{Gateway: "10.0.0.2"})
 		return err
 	},
 	"delete": func(ctx context.Context, c *Client) error { return c.DeleteNetwork(ctx, "n-1") },

@@ -226,7 +226,7 @@ func (c *Client) CreateNetwork(context.Context, cloud.CreateNetwork) (cloud.Netw
 }
 
 // UpdateNetwork fails with Unsupported.
-func (c *Client) UpdateNetwork(context.Context, string, string) (cloud.Network, error) {
+func (c *Client) UpdateNetwork(context.Context, string, cloud.UpdateNetwork) (cloud.Network, error) {
 	return cloud.Network{}, notMade("update network")
 }
 

@@ -95,7 +95,7 @@ func TestCreateOnPortGroupOfUnreadableSwitchIsRejected(t *testing.T) {
 func TestChangesOfNetworksNameTheImport(t *testing.T) {
 	c := newVCenter(t).client(t)
 	_, created := c.CreateNetwork(t.Context(), cloud.CreateNetwork{Name: "net", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"})
-	_, updated := c.UpdateNetwork(t.Context(), "network-7", "10.0.0.2")
+	_, updated := c.UpdateNetwork(t.Context(), "network-7", cloud.UpdateNetwork{Gateway: "10.0.0.2"})
 	for call, err := range map[string]error{"CreateNetwork": created, "UpdateNetwork": updated, "DeleteNetwork": c.DeleteNetwork(t.Context(), "network-7")} {
 		t.Run(call, func(t *testing.T) { wantError(t, err, cloud.Unsupported, "spec.import") })
 	}

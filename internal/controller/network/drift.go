@@ -1,12 +1,17 @@
 package network
 
 import (
+	"fmt"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // sameRange and sameGateway compare values, not text: a cloud may shorten an
@@ -21,12 +26,66 @@ func sameRange(net *pcapi.Network, n cloud.Network) bool {
 }
 
 func sameGateway(net *pcapi.Network, n cloud.Network) bool {
-	want, wantErr := netip.ParseAddr(net.Spec.Gateway)
-	have, haveErr := netip.ParseAddr(n.Gateway)
+	return sameAddress(net.Spec.Gateway, n.Gateway)
+}
+
+func sameAddress(a, b string) bool {
+	want, wantErr := netip.ParseAddr(a)
+	have, haveErr := netip.ParseAddr(b)
 	if wantErr != nil || haveErr != nil {
-		return net.Spec.Gateway == n.Gateway
+		return a == b
 	}
 	return want == have
+}
+
+// sameNameservers compares values in their order, in which guests ask. Without any in the
+// spec, those of the cloud stay.
+func sameNameservers(net *pcapi.Network, n cloud.Network) bool {
+	return len(net.Spec.DNSNameservers) == 0 || slices.EqualFunc(nameservers(net), n.DNSNameservers, sameAddress)
+}
+
+func nameservers(net *pcapi.Network) []string {
+	var servers []string
+	for _, server := range net.Spec.DNSNameservers {
+		servers = append(servers, string(server))
+	}
+	return servers
+}
+
+// difference returns the changes by which a network becomes what the spec says.
+func difference(net *pcapi.Network, n cloud.Network) cloud.UpdateNetwork {
+	var change cloud.UpdateNetwork
+	if !sameGateway(net, n) {
+		change.Gateway = net.Spec.Gateway
+	}
+	if !sameNameservers(net, n) {
+		change.DNSNameservers = nameservers(net)
+	}
+	return change
+}
+
+// asked returns for each field of a change what it asks for, and what the network has.
+func asked(change cloud.UpdateNetwork, n cloud.Network) []setting {
+	var settings []setting
+	if change.Gateway != "" {
+		settings = append(settings, setting{"gateway", change.Gateway, n.Gateway})
+	}
+	if len(change.DNSNameservers) > 0 {
+		settings = append(settings, setting{"dnsNameservers", strings.Join(change.DNSNameservers, ","), strings.Join(n.DNSNameservers, ",")})
+	}
+	return settings
+}
+
+// setting is a field that a change sets.
+type setting struct{ field, to, from string }
+
+// lacking returns the outcome for a spec with fields that the cloud cannot set; nil if there are none.
+func lacking(net *pcapi.Network, obs *observation) error {
+	if len(net.Spec.DNSNameservers) == 0 || !obs.Available() || obs.Capabilities().Has(cloud.NetworkDNS) {
+		return nil
+	}
+	return reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, fmt.Errorf(
+		"Cloud %q cannot set dnsNameservers: remove it from the spec, or name another Cloud in spec.cloudRef", obs.Cloud))
 }
 
 // hashed matches the names that operators give to networks, also with a domain; see nameInCloud.

@@ -1,8 +1,10 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,13 +31,13 @@ func NewForecaster(c client.Client, cluster string, clock func() time.Time) *For
 // network is taken to be as the status shows it, and not changed in the cloud since.
 func (f *Forecaster) Forecast(ctx context.Context, net *pcapi.Network) (forecast external.Forecasted, err error) {
 	k, obs := f.kind, &observation{name: f.kind.nameInCloud(net)}
-	if forecast.Unreadable, err = k.ObserveCloud(ctx, net, obs, cloud.NewCapabilities(cloud.Networks)); err != nil {
+	if forecast.Unreadable, err = k.ObserveCloud(ctx, net, obs, cloud.NewCapabilities(cloud.Networks, cloud.NetworkDNS)); err != nil {
 		return forecast, err
 	}
 	obs.Looked = true
 	switch {
 	case net.Status.NetworkID != "":
-		obs.Resource = &cloud.Network{ID: net.Status.NetworkID, Name: obs.name, CIDR: net.Status.CIDR, Gateway: net.Status.Gateway}
+		obs.Resource = &cloud.Network{ID: net.Status.NetworkID, Name: obs.name, CIDR: net.Status.CIDR, Gateway: net.Status.Gateway, DNSNameservers: net.Status.DNSNameservers}
 		obs.Owned, obs.Claimed = true, obs.name
 	case imported(net) && obs.Spec != nil:
 		if obs.importErr = importable(obs.Spec, net.Namespace, net.Spec.Import.Name); obs.importErr == nil {
@@ -88,13 +90,23 @@ func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]pca
 		if net.Spec.Gateway != "" {
 			change.Details = append(change.Details, "gateway "+net.Spec.Gateway)
 		}
-		obs.Resource, obs.Owned = &cloud.Network{ID: newID, Name: obs.name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway}, true
+		if servers := nameservers(net); len(servers) > 0 {
+			change.Details = append(change.Details, "dnsNameservers "+strings.Join(servers, ","))
+		}
+		obs.Resource, obs.Owned = &cloud.Network{
+			ID: newID, Name: obs.name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net),
+		}, true
 		net.Status.NetworkID, net.Status.Cloud = newID, obs.Cloud
 	case stepUpdate:
 		change.Action, change.ID = pcapi.PlannedUpdate, obs.Resource.ID
-		change.Details = []string{fmt.Sprintf("gateway %s to %s", obs.Resource.Gateway, net.Spec.Gateway)}
+		for _, s := range asked(difference(net, *obs.Resource), *obs.Resource) {
+			change.Details = append(change.Details, fmt.Sprintf("%s %s to %s", s.field, cmp.Or(s.from, "none"), s.to))
+		}
 		updated := *obs.Resource
 		updated.Gateway = net.Spec.Gateway
+		if servers := nameservers(net); len(servers) > 0 {
+			updated.DNSNameservers = servers
+		}
 		obs.Resource = &updated
 	default:
 		return nil, false

@@ -37,6 +37,9 @@ func attachedVM() *pcapi.VM {
 func TestForecast(t *testing.T) {
 	anyImports := func(c *pcapi.Cloud) { c.Spec.Imports = pcapi.ImportPolicyAny }
 	without := func(c *pcapi.Cloud) { c.Status.Capabilities = []string{string(cloud.NetworkAttach)} }
+	knowsDNS := func(c *pcapi.Cloud) {
+		c.Status.Capabilities = []string{string(cloud.Idempotency), string(cloud.NetworkDNS), string(cloud.Networks)}
+	}
 	braked := func(c *pcapi.Cloud) { c.Status.BrakedSnapshot = "snapshot" }
 	for name, tc := range map[string]struct {
 		net    *pcapi.Network
@@ -50,6 +53,8 @@ func TestForecast(t *testing.T) {
 		"the brake is on":             {netWith(), braked, nil, decision{nil, "blocked: Braked by Cloud/default"}},
 		"nothing":                     {netWith(shown), nil, nil, decision{nil, "in sync"}},
 		"another gateway":             {netWith(shown, gateway("10.0.0.9")), nil, nil, decision{[]string{"{Update net n1 [gateway 10.0.0.1 to 10.0.0.9] }"}, "in sync"}},
+		"servers for names":           {netWith(asksFor("10.0.0.53")), knowsDNS, nil, decision{[]string{"{Create net  [cidr 10.0.0.0/24 gateway 10.0.0.1 dnsNameservers 10.0.0.53] }"}, "in sync"}},
+		"other servers for names":     {netWith(shown, asksFor("10.0.0.53")), knowsDNS, nil, decision{[]string{"{Update net n1 [dnsNameservers none to 10.0.0.53] }"}, "in sync"}},
 		"another range":               {netWith(shown, func(net *pcapi.Network) { net.Spec.CIDR = "10.9.0.0/24" }), nil, nil, decision{nil, "stalled: Drift, again in 1m0s"}},
 		"deleted":                     {netWith(shown, deleted), nil, nil, decision{[]string{"{Delete " + ownName + " n1 [] }"}, "in sync"}},
 		"deleted, with a VM on it":    {netWith(shown, deleted), nil, []client.Object{attachedVM()}, decision{nil, "blocked: Blocked by VM/web"}},

@@ -9,6 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
@@ -29,7 +31,7 @@ func TestNetworkWhoseIDIsGivenAgainIsGoneOnceItsDeletionIsAnswered(t *testing.T)
 	h.advance(time.Minute)
 	h.reconcile()
 	h.wantGone()
-	if got := h.cloud.Networks(); len(got) != 1 || got[0] != stranger {
+	if got := h.cloud.Networks(); len(got) != 1 || !cmp.Equal(got[0], stranger) {
 		t.Errorf("networks in the cloud: %v, want that of somebody else", got)
 	}
 }

@@ -25,11 +25,13 @@ func (k *kind) Repeatable(_ *pcapi.Network, obs *observation) bool {
 
 // PlanCreate creates the network, if the cloud can.
 func (k *kind) PlanCreate(net *pcapi.Network, obs *observation) plan {
-	refused := refusedGateway(net)
+	refused, lacks := refusedGateway(net), lacking(net, obs)
 	switch {
 	case obs.Available() && !obs.Capabilities().Has(cloud.Networks):
 		return k.End(reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, fmt.Errorf(
 			"Cloud %q cannot create networks: delete this Network and create one with spec.import, which names a network that exists there, or name another Cloud in spec.cloudRef", obs.Cloud)))
+	case lacks != nil:
+		return k.End(lacks)
 	case refused != nil:
 		return k.End(refused)
 	case obs.Claimed == "":
@@ -41,6 +43,7 @@ func (k *kind) PlanCreate(net *pcapi.Network, obs *observation) plan {
 // PlanExisting keeps a recorded network as the spec says.
 func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	var p plan
+	lacks := lacking(net, obs)
 	switch n := *obs.Resource; {
 	case imported(net):
 	case !k.isNamed(net, obs, n):
@@ -48,6 +51,8 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 			"network %s is named %s in the cloud, not %q, so it is not changed: rename it in the cloud, or find out who created it", n.ID, named(n), obs.name))
 	case len(obs.Duplicates) > 0:
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
+	case lacks != nil:
+		p.Outcome = lacks
 	case (n.HalfMade || !sameGateway(net, n)) && refusedGateway(net) != nil:
 		p.Outcome = refusedGateway(net)
 	case n.HalfMade:
@@ -55,7 +60,7 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	case !sameRange(net, n):
 		p.Outcome = reconciler.Stalled(pcapi.DriftReason, external.RecheckSoon, fmt.Errorf(
 			"cidr of network %s is %s in the cloud, %s in the spec, and cannot be changed: delete this Network and create another", n.ID, n.CIDR, net.Spec.CIDR))
-	case !sameGateway(net, n):
+	case len(asked(difference(net, n), n)) > 0:
 		p.Steps = append(p.Steps, k.Step(stepUpdate, reconciler.NeedsCloud|reconciler.Mutates, k.update))
 	}
 	return p
@@ -78,7 +83,7 @@ func (k *kind) PlanDeletion(net *pcapi.Network, obs *observation) (plan, bool) {
 
 // Adopted brings a network in line whose spec was edited since its create.
 func (k *kind) Adopted(net *pcapi.Network, n cloud.Network) error {
-	if sameRange(net, n) && sameGateway(net, n) {
+	if sameRange(net, n) && len(asked(difference(net, n), n)) == 0 {
 		return nil
 	}
 	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "network %s was found and is being brought in line with the spec", n.ID)

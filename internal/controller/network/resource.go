@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -172,7 +173,7 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (external.Result[cloud.Network], error) {
 	name := k.nameInCloud(net)
 	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
-		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
+		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net), IdempotencyKey: string(net.UID),
 	})
 	if err != nil || cloud.ProvesOwner(n.Name, name) {
 		return external.Result[cloud.Network]{Resource: n}, err
@@ -210,20 +211,22 @@ func (k *kind) Remember(_ *pcapi.Network, obs *observation, n cloud.Network, cre
 
 func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.Networks.Forget(id) }
 
-// update sets the gateway.
+// update changes what differs from the spec.
 func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation) error {
-	n, err := obs.View.Client.UpdateNetwork(ctx, obs.Resource.ID, net.Spec.Gateway)
+	change := difference(net, *obs.Resource)
+	n, err := obs.View.Client.UpdateNetwork(ctx, obs.Resource.ID, change)
 	if err != nil {
 		return k.ChangeFailed(net, &obs.Observation, obs.Resource.ID, err)
 	}
-	if sameGateway(net, n) && k.Repeated(net, &obs.Observation, net.Spec.Gateway) {
+	left := asked(difference(net, n), n)
+	if len(left) == 0 && k.Repeated(net, &obs.Observation, fmt.Sprint(change)) {
 		return k.NotApplied(net, &obs.Observation, n.ID)
 	}
 	k.Backoff.Forget(net.UID)
 	k.Remember(net, obs, n, false)
-	if !sameGateway(net, n) {
+	if len(left) > 0 {
 		return reconciler.Stalled(pcapi.DriftReason, controller.RecheckRefused, fmt.Errorf(
-			"the cloud was asked for gateway %s and set %s: look there for the cause", net.Spec.Gateway, n.Gateway))
+			"the cloud was asked for %s %s and set %s: look there for the cause", left[0].field, left[0].to, cmp.Or(left[0].from, "none")))
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ func (k *kind) Report(net *pcapi.Network, obs *observation, _ error) reconciler.
 // maxText bounds the texts of the cloud in the status, in bytes.
 const maxText = 253
 
+// maxNameservers bounds the servers for names in the status.
+const maxNameservers = 16
+
 // describeInStatus writes what the cloud says of the network. A later name of a network that was created
 // is drift. That of an imported one may contain that of another tenant's object.
 func describeInStatus(net *pcapi.Network, obs *observation, n cloud.Network) {
@@ -39,4 +42,8 @@ func describeInStatus(net *pcapi.Network, obs *observation, n cloud.Network) {
 		net.Status.NameInCloud = names.Bounded(maxText, n.Name)
 	}
 	net.Status.CIDR, net.Status.Gateway = names.Bounded(maxText, n.CIDR), names.Bounded(maxText, n.Gateway)
+	net.Status.DNSNameservers = nil
+	for _, server := range n.DNSNameservers[:min(maxNameservers, len(n.DNSNameservers))] {
+		net.Status.DNSNameservers = append(net.Status.DNSNameservers, names.Bounded(maxText, server))
+	}
 }

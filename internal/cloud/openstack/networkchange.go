@@ -1,0 +1,84 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// UpdateNetwork changes the gateway and the servers for names. It fails with Busy if somebody
+// else changes the subnet at the same time.
+func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
+	op := "update network " + quote(id)
+	ctx, end, err := c.session.beginAbout(ctx, op, id)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	defer end()
+	n, subnets, err := c.getNetwork(ctx, op, id)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	first, found := firstOf(subnets)
+	if !found {
+		return cloud.Network{}, refuse(op, cloud.Busy, "the network has no subnet yet")
+	}
+	changed, err := c.updateSubnet(ctx, op, first, change)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	return networkOf(n, []subnet{changed}), nil
+}
+
+// updateSubnet changes a subnet, unless somebody else has changed it since it was read.
+func (c *networkClient) updateSubnet(ctx context.Context, op string, s subnet, change cloud.UpdateNetwork) (subnet, *cloud.Error) {
+	fields := map[string]any{}
+	if change.Gateway != "" {
+		addr, err := gatewayIn(op, s.CIDR, change.Gateway)
+		if err != nil {
+			return subnet{}, err
+		}
+		fields["gateway_ip"], fields["allocation_pools"] = addr.String(), poolsFor(s, addr)
+	}
+	if len(change.DNSNameservers) > 0 {
+		fields["dns_nameservers"] = change.DNSNameservers
+	}
+	if len(fields) == 0 {
+		return s, nil
+	}
+	var got struct {
+		Subnet subnet `json:"subnet"`
+	}
+	call := &call{
+		about: aboutNetwork, service: network, method: http.MethodPut, route: "network/subnets/{id}", path: "subnets/" + s.ID, op: op, out: &got,
+		header: map[string]string{"If-Match": fmt.Sprintf("revision_number=%d", s.Revision)},
+		body:   map[string]any{"subnet": fields},
+	}
+	if err := c.session.do(ctx, call); err != nil {
+		if err.Kind == cloud.NotFound || err.Kind == cloud.NotFoundUnproven { // the subnet, not the network
+			err.Kind = cloud.Busy
+		}
+		return subnet{}, err
+	}
+	if got.Subnet.ID != s.ID {
+		return subnet{}, unreadable(call, "the answer is about another subnet")
+	}
+	return got.Subnet, nil
+}
+
+// DeleteNetwork deletes a network with its subnets.
+func (c *networkClient) DeleteNetwork(ctx context.Context, id string) error {
+	op := "delete network " + quote(id)
+	ctx, end, err := c.session.beginAbout(ctx, op, id)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return asError(c.session.do(ctx, c.networkDeletion(op, id)))
+}
+
+func (c *networkClient) networkDeletion(op, id string) *call {
+	return &call{about: aboutNetwork, service: network, method: http.MethodDelete, route: "network/networks/{id}", path: "networks/" + id, op: op}
+}
