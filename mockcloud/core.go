@@ -13,9 +13,11 @@ type core struct {
 	profile Profile
 	// retention is how long an idempotency key is kept after its server is deleted.
 	retention time.Duration
-	clock     Clock
-	store     Store
-	log       *slog.Logger
+	// external are the names of the networks that routers connect to.
+	external []string
+	clock    Clock
+	store    Store
+	log      *slog.Logger
 
 	caps   atomic.Pointer[map[Capability]bool]
 	model  atomic.Pointer[utilisation]
@@ -41,7 +43,7 @@ type core struct {
 // newCore returns a core with an empty state and without the behaviour of the options.
 func newCore(opts Options, store Store) *core {
 	c := &core{
-		profile: opts.Profile, retention: time.Duration(opts.KeyRetention), clock: opts.Clock, store: store, log: opts.Log,
+		profile: opts.Profile, retention: time.Duration(opts.KeyRetention), external: opts.ExternalNetworks, clock: opts.Clock, store: store, log: opts.Log,
 		st: newState(), dueChanged: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	caps := map[Capability]bool{}

@@ -20,9 +20,17 @@ type Network struct {
 	Gateway string `json:"gateway"`
 	// DNSNameservers are the servers for names of the network.
 	DNSNameservers []string `json:"dnsNameservers,omitempty"`
+	// Router connects the network to an external one; nil if it has none.
+	Router *Router `json:"router,omitempty"`
 
 	CreatedAt time.Time `json:"createdAt"`
 	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// Router is the router of a network.
+type Router struct {
+	// ExternalNetwork is one of Options.ExternalNetworks.
+	ExternalNetwork string `json:"externalNetwork"`
 }
 
 type createNetwork struct {
@@ -41,6 +49,7 @@ type patchNetwork struct {
 // that a request has no such field.
 type networkExtras struct {
 	DNSNameservers []string `json:"dnsNameservers"`
+	Router         *Router  `json:"router"`
 }
 
 // maxNameservers bounds the servers for names of a network.
@@ -59,6 +68,13 @@ func (e networkExtras) check(c *core) error {
 			return invalid("dnsNameservers: %v", err)
 		}
 	}
+	switch {
+	case e.Router == nil:
+	case !c.has(Routers):
+		return unsupported("router")
+	case !slices.Contains(c.external, e.Router.ExternalNetwork):
+		return invalid("no external network is named %q; there are: %s", e.Router.ExternalNetwork, strings.Join(c.external, ", "))
+	}
 	return nil
 }
 
@@ -66,6 +82,9 @@ func (e networkExtras) check(c *core) error {
 func (e networkExtras) apply(n *Network) {
 	if e.DNSNameservers != nil {
 		n.DNSNameservers = e.DNSNameservers
+	}
+	if e.Router != nil {
+		n.Router = e.Router
 	}
 }
 
@@ -76,6 +95,9 @@ func (c *core) shownNetwork(n *Network) any {
 	shown := *n
 	if !c.has(NetworkDNS) {
 		shown.DNSNameservers = nil
+	}
+	if !c.has(Routers) {
+		shown.Router = nil
 	}
 	return c.quirks.Load().shapeNetwork(&shown)
 }

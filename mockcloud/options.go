@@ -61,13 +61,15 @@ const (
 	PublicAddresses Capability = "publicAddresses"
 	// NetworkDNS is that networks have servers for names.
 	NetworkDNS Capability = "networkDNS"
+	// Routers is that networks can have a router to an external network.
+	Routers Capability = "routers"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
 	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend, Interfaces, StaticAddresses,
-	WithSecurityGroups, PublicAddresses, NetworkDNS,
+	WithSecurityGroups, PublicAddresses, NetworkDNS, Routers,
 }
 
 // Default reports whether a capability is on in the extended profile unless the
@@ -153,6 +155,8 @@ type Options struct {
 
 	// Hosts default to four hosts, two of them with a GPU.
 	Hosts []Host `json:"hosts,omitempty"`
+	// ExternalNetworks are the names of the networks that routers connect to; "ext-net" if nil.
+	ExternalNetworks []string `json:"externalNetworks,omitempty"`
 	// SeedServers is the number of servers in a new store that belong to no client.
 	SeedServers int `json:"seedServers,omitempty"`
 
@@ -200,6 +204,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Hosts == nil {
 		o.Hosts = defaultHosts()
+	}
+	if o.ExternalNetworks == nil {
+		o.ExternalNetworks = []string{"ext-net"}
 	}
 	if o.SessionTTL == 0 {
 		o.SessionTTL = Duration(time.Hour)

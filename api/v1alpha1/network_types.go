@@ -19,6 +19,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.gateway) || has(self.__import__)",reason=FieldValueRequired,fieldPath=".gateway",message="the network is created with a gateway, unless import names one that exists"
 // +kubebuilder:validation:XValidation:rule="!has(self.__import__) || (!has(self.cidr) && !has(self.gateway))",reason=FieldValueForbidden,fieldPath=".import",message="cidr and gateway of an imported network are those that it has in the cloud: remove them, or remove import"
 // +kubebuilder:validation:XValidation:rule="!has(self.__import__) || !has(self.dnsNameservers)",reason=FieldValueForbidden,fieldPath=".dnsNameservers",message="an imported network is not changed: remove dnsNameservers, or remove import"
+// +kubebuilder:validation:XValidation:rule="!has(self.__import__) || !has(self.router)",reason=FieldValueForbidden,fieldPath=".router",message="an imported network gets no router: remove router, or remove import"
 // +kubebuilder:validation:XValidation:rule="has(self.__import__) == has(oldSelf.__import__) && (!has(self.__import__) || self.__import__.name == oldSelf.__import__.name)",reason=FieldValueForbidden,fieldPath=".import",message="import cannot be added, changed or removed; delete this Network and make another"
 // +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",reason=FieldValueInvalid,fieldPath=".gateway",message="gateway must be an address inside cidr"
 type NetworkSpec struct {
@@ -50,6 +51,13 @@ type NetworkSpec struct {
 	// +optional
 	DNSNameservers []NetworkAddress `json:"dnsNameservers,omitempty"`
 
+	// router connects the network to an external network by a router, which the operator
+	// makes and removes with the network. Can be added at any time. Cannot be changed or
+	// removed once the network exists. Not with import.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Router"
+	// +optional
+	Router *NetworkRouter `json:"router,omitempty"`
+
 	// cloudRef names the Cloud that the network is in. Defaults to the Cloud in
 	// the namespace's label samplecontroller.k8s.io/default-cloud, else to the
 	// Cloud "default". Cannot be changed once the network exists.
@@ -62,6 +70,30 @@ type NetworkSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Import"
 	// +optional
 	Import *NetworkImport `json:"import,omitempty"`
+}
+
+// NetworkRouter is the router of a network.
+type NetworkRouter struct {
+	// externalNetwork is the name or the id of the network in the cloud that the router
+	// connects to. Required, 1-253 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	ExternalNetwork string `json:"externalNetwork"`
+}
+
+// NetworkRouterStatus is the router of a network, as last observed.
+type NetworkRouterStatus struct {
+	// id is the cloud's id of the router. Absent on clouds whose routers have none.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ID string `json:"id,omitempty"`
+
+	// externalNetwork is the name of the network that the router connects to, or its id
+	// if the cloud does not show the name. Absent if it connects to none.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ExternalNetwork string `json:"externalNetwork,omitempty"`
 }
 
 // NetworkAddress is an IP address, such as 192.168.0.53 or fd00::53.
@@ -116,6 +148,11 @@ type NetworkStatus struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +optional
 	DNSNameservers []string `json:"dnsNameservers,omitempty"`
+
+	// router is the router that the operator made for the network, as last observed.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Router"
+	// +optional
+	Router *NetworkRouterStatus `json:"router,omitempty"`
 
 	// createdTime is when networkId was set: when the cloud answered the create, or
 	// when the network was found or imported.
@@ -176,6 +213,7 @@ type NetworkStatus struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || (has(self.status) && has(self.status.networkId) && self.status.networkId == oldSelf.status.networkId)",reason=FieldValueForbidden,fieldPath=".status.networkId",message="status.networkId cannot be changed once it is set"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cidr) || !has(oldSelf.spec.cidr) || self.spec.cidr == oldSelf.spec.cidr",reason=FieldValueForbidden,fieldPath=".spec.cidr",message="cidr cannot be changed once the network exists; delete this Network and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cloudRef) || self.spec.cloudRef.name == oldSelf.status.cloud",reason=FieldValueForbidden,fieldPath=".spec.cloudRef",message="cloudRef cannot be changed once the network exists; delete this Network and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(oldSelf.spec.router) || (has(self.spec.router) && self.spec.router.externalNetwork == oldSelf.spec.router.externalNetwork)",reason=FieldValueForbidden,fieldPath=".spec.router",message="router cannot be changed or removed once the network exists; delete this Network and make another"
 type Network struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -62,6 +62,9 @@ const (
 	// NetworkDNS is that networks have servers for names, which can be set: see
 	// CreateNetwork.DNSNameservers. It needs Networks.
 	NetworkDNS Capability = "networkDNS"
+	// Routers is that networks can have a router to an external network: see
+	// CreateNetwork.ExternalNetwork. It needs Networks.
+	Routers Capability = "routers"
 	// GuestHeartbeat is that a server that runs shows whether an agent in its guest runs.
 	GuestHeartbeat Capability = "guestHeartbeat"
 	// Flavors is that servers have sizes with names, show them, and can be created and resized by

@@ -18,6 +18,8 @@ type Network struct {
 	// DNSNameservers are the servers for names that servers on the network learn, in their
 	// order. They are nil where the cloud has none or did not say. It needs NetworkDNS.
 	DNSNameservers []string
+	// Router is that of the operator; zero if there is none. It needs Routers.
+	Router Router
 	// HalfMade: the cloud makes a network in several calls, and not all of them took
 	// effect. CreateNetwork completes the network.
 	HalfMade bool
@@ -28,6 +30,22 @@ type Network struct {
 	CreatedAt time.Time
 }
 
+// Router connects a network to an external one. The operator makes it with the network, and
+// removes it with the network.
+type Router struct {
+	// ID is empty where routers have none.
+	ID string
+	// ExternalNetwork is the name of the external network, and ExternalID its id. Both are
+	// empty if the router is not connected to one, and one of them may be if the cloud did
+	// not say.
+	ExternalNetwork, ExternalID string
+}
+
+// ConnectedTo reports whether the router connects to an external network of this name or id.
+func (r Router) ConnectedTo(external string) bool {
+	return external != "" && (r.ExternalNetwork == external || r.ExternalID == external)
+}
+
 // CreateNetwork describes a new network. The first three fields are required.
 type CreateNetwork struct {
 	Name    string
@@ -35,6 +53,9 @@ type CreateNetwork struct {
 	Gateway string
 	// DNSNameservers are addresses, at most MaxNameservers. They need NetworkDNS.
 	DNSNameservers []string
+	// ExternalNetwork is the name or id of the external network that a router connects the
+	// network to. It needs Routers.
+	ExternalNetwork string
 
 	// IdempotencyKey makes the call safe to send again, as with CreateServer.
 	IdempotencyKey string
@@ -48,6 +69,12 @@ type UpdateNetwork struct {
 	Gateway string
 	// DNSNameservers replace those of the network. They need NetworkDNS.
 	DNSNameservers []string
+	// ExternalNetwork is the name or id of the external network that the router of the
+	// network connects to. The router is made if there is none. It needs Routers.
+	ExternalNetwork string
+
+	// Key is that of the create. It marks a router that is made.
+	Key string
 }
 
 // NetworkReader reads networks. Its calls need Networks or NetworkAttach.
@@ -68,7 +95,8 @@ type NetworkWriter interface {
 	CreateNetwork(ctx context.Context, req CreateNetwork) (Network, error)
 	// UpdateNetwork changes the network and returns it as it is then.
 	UpdateNetwork(ctx context.Context, id string, change UpdateNetwork) (Network, error)
-	// DeleteNetwork fails with NotFound when there is nothing to delete, and
-	// with Conflict while servers are attached.
+	// DeleteNetwork deletes a network with its router. It fails with NotFound when there is
+	// nothing to delete, and with Conflict while servers are attached, or others use the
+	// router.
 	DeleteNetwork(ctx context.Context, id string) error
 }

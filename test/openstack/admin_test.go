@@ -57,6 +57,19 @@ var admin = sync.OnceValue(func() *administrator {
 	return a
 })
 
+// externalNetwork is the network that routers connect to.
+const externalNetwork = "ext-net"
+
+// ensureExternal makes the external network with room for many routers.
+func (a *administrator) ensureExternal() {
+	id := a.ensure("network", "networks", "network", map[string]any{"name": externalNetwork, "router:external": true})
+	if len(a.list("network", "subnets", "network_id="+id)) == 0 {
+		a.must(http.MethodPost, a.services["network"]+"/subnets", map[string]any{"subnet": map[string]any{
+			"network_id": id, "name": externalNetwork, "ip_version": 4, "cidr": "203.0.112.0/20", "gateway_ip": "203.0.112.1", "enable_dhcp": false,
+		}}, nil)
+	}
+}
+
 const (
 	tooLarge = "t-too-large"
 	// diskless is a flavor for servers that boot from a volume. Another one of its size has a disk.

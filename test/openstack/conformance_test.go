@@ -29,7 +29,7 @@ const tagLabel = "samplecontroller.k8s.io/uid"
 var capabilities = cloud.NewCapabilities(
 	cloud.Async, cloud.Events, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
 	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses,
-	cloud.Flavors, cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS,
+	cloud.Flavors, cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers,
 )
 
 func TestConformance(t *testing.T) {
@@ -50,6 +50,7 @@ func newFixture(t *testing.T) cloudtest.Fixture {
 		HasUserData:     hasUserData,
 		NoRestore:       true, // a server keeps its flavor
 		Zone:            "nova",
+		External:        externalNetwork,
 		Flavors:         [2]string{"t-1-2", "t-2-2"},
 		Reach:           func(t *testing.T) cloudtest.Reach { return reachOf(t, p) },
 		PublicAddresses: func(t *testing.T) []string { return floatingOf(t, p) },

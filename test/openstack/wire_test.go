@@ -48,7 +48,7 @@ var requests = map[cloudtest.Op][]pattern{
 	cloudtest.OpCreateServer:  {{http.MethodPost, "servers"}},
 	cloudtest.OpUpdateServer:  {{http.MethodPost, "servers/*/action"}, {http.MethodPost, "servers/*/metadata"}},
 	cloudtest.OpDeleteServer:  {{http.MethodDelete, "servers/*"}},
-	cloudtest.OpCreateNetwork: {{http.MethodPost, "networks"}, {http.MethodPost, "subnets"}},
+	cloudtest.OpCreateNetwork: {{http.MethodPost, "networks"}, {http.MethodPost, "subnets"}, {http.MethodPost, "routers"}},
 	cloudtest.OpUpdateNetwork: {{http.MethodPut, "subnets/*"}},
 	cloudtest.OpDeleteNetwork: {{http.MethodDelete, "networks/*"}},
 

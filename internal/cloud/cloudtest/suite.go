@@ -66,6 +66,8 @@ type Fixture struct {
 	Hosts []cloud.Host
 	// Zone is a zone of the cloud; needed with the capability Zones.
 	Zone string
+	// External is an external network of the cloud; needed with the capability Routers.
+	External string
 	// Flavors are two of the cloud; needed with the capability Flavors.
 	Flavors [2]string
 	// Reach prepares the cloud for servers with security groups and public addresses; needed with the capabilities
@@ -170,7 +172,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, reachCases, placementCases, interfaceCases, flavorCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, routerCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, reachCases, placementCases, interfaceCases, flavorCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -54,7 +54,7 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 		return cloud.Network{}, err
 	}
 	send := networkCall(CreateNetwork, req.Name, op)
-	send.needs = append(send.needs, needsOf(req.DNSNameservers)...)
+	send.needs = append(send.needs, needsOf(req.DNSNameservers, req.ExternalNetwork)...)
 	return do(ctx, c.calls, send, func() (cloud.Network, error) {
 		return c.createNetwork(op, req)
 	})
@@ -74,11 +74,11 @@ func (c *networkClient) createNetwork(op string, req cloud.CreateNetwork) (cloud
 		}
 		return made.res, nil
 	}
-	if err := cmp.Or(checkGateway(op, req.CIDR, req.Gateway), checkNameservers(op, req.DNSNameservers)); err != nil {
+	if err := cmp.Or(checkGateway(op, req.CIDR, req.Gateway), checkNameservers(op, req.DNSNameservers), checkExternal(op, req.ExternalNetwork)); err != nil {
 		return cloud.Network{}, err
 	}
 	if n, ok := c.halfMade(req.Name); ok {
-		n.CIDR, n.Gateway, n.DNSNameservers, n.HalfMade = req.CIDR, req.Gateway, req.DNSNameservers, false
+		n.CIDR, n.Gateway, n.DNSNameservers, n.Router, n.HalfMade = req.CIDR, req.Gateway, req.DNSNameservers, cloud.Router{ExternalNetwork: req.ExternalNetwork}, false
 		c.store.put(n.ID, n)
 		c.keys.put(req.IdempotencyKey, req, n.ID, c.store.place(n.ID), n)
 		return n, nil
@@ -86,7 +86,7 @@ func (c *networkClient) createNetwork(op string, req cloud.CreateNetwork) (cloud
 	if err := nameOf(c.settings, op, req.Name, req.Name, c.store, func(n cloud.Network) string { return n.Name }); err != nil {
 		return cloud.Network{}, err
 	}
-	n := cloud.Network{ID: c.store.newID(), Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, DNSNameservers: req.DNSNameservers, CreatedAt: c.settings.clock()}
+	n := cloud.Network{ID: c.store.newID(), Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, DNSNameservers: req.DNSNameservers, Router: cloud.Router{ExternalNetwork: req.ExternalNetwork}, CreatedAt: c.settings.clock()}
 	if c.alter != nil {
 		c.alter(&n)
 	}
@@ -102,7 +102,7 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 		return cloud.Network{}, err
 	}
 	send := networkCall(UpdateNetwork, id, op)
-	send.needs = append(send.needs, needsOf(change.DNSNameservers)...)
+	send.needs = append(send.needs, needsOf(change.DNSNameservers, change.ExternalNetwork)...)
 	return do(ctx, c.calls, send, func() (cloud.Network, error) {
 		n, err := c.network(op, id)
 		if err != nil {
@@ -115,7 +115,10 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 		if len(change.DNSNameservers) > 0 {
 			next.DNSNameservers = change.DNSNameservers
 		}
-		if err := cmp.Or(checkGateway(op, next.CIDR, next.Gateway), checkNameservers(op, next.DNSNameservers)); err != nil {
+		if change.ExternalNetwork != "" {
+			next.Router.ExternalNetwork = change.ExternalNetwork
+		}
+		if err := cmp.Or(checkGateway(op, next.CIDR, next.Gateway), checkNameservers(op, next.DNSNameservers), checkExternal(op, change.ExternalNetwork)); err != nil {
 			return cloud.Network{}, err
 		}
 		if c.calls.faults.ignored[UpdateNetwork] {
@@ -167,10 +170,13 @@ func (c *networkClient) network(op, id string) (cloud.Network, error) {
 }
 
 // needsOf returns the capabilities that fields of a request need, beyond Networks.
-func needsOf(nameservers []string) []cloud.Capability {
+func needsOf(nameservers []string, external string) []cloud.Capability {
 	var needs []cloud.Capability
 	if len(nameservers) > 0 {
 		needs = append(needs, cloud.NetworkDNS)
+	}
+	if external != "" {
+		needs = append(needs, cloud.Routers)
 	}
 	return needs
 }
@@ -180,6 +186,16 @@ func checkNameservers(op string, servers []string) error {
 		if _, err := netip.ParseAddr(server); err != nil {
 			return failure(op, cloud.Rejected, "the server for names %q is no address", server)
 		}
+	}
+	return nil
+}
+
+// ExternalNetwork is the name of the only external network.
+const ExternalNetwork = "ext-net"
+
+func checkExternal(op, external string) error {
+	if external != "" && external != ExternalNetwork {
+		return failure(op, cloud.Rejected, "no external network is named %q; there are: %s", external, ExternalNetwork)
 	}
 	return nil
 }

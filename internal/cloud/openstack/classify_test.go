@@ -104,6 +104,7 @@ func TestRefusalsAreClassified(t *testing.T) {
 				t.Parallel()
 				s := newStub(t)
 				s.on("GET network/networks", `{"networks": []}`)
+				s.on("GET"+aboutNetOne, `{"network": `+bareNetwork+`}`)
 				s.on(request, tc.body, tc.status)
 				err := calls[request](t.Context(), s.client())
 				if diff := cmp.Diff(tc.want, outcomeOf(err)); diff != "" {

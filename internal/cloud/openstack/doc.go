@@ -17,6 +17,8 @@
 //	networks.go        networks: reads and listings
 //	networkcreate.go   networks: creates, in two steps
 //	networkchange.go   networks: changes and deletions
+//	routers.go         routers of networks: reads
+//	routerchange.go    routers of networks: creates, changes and deletions
 //	capabilities.go    what the cloud can do, and whether the defaults exist
 //	session.go         one call: token, at most three tries, only where that is safe
 //	auth.go            the token: one login for all calls, again before it expires and on 401

@@ -32,6 +32,8 @@ type stub struct {
 	mu sync.Mutex
 	// answers are by method and path, such as "GET compute/servers/x".
 	answers map[string]http.HandlerFunc
+	// network answers all requests to the network service; nil for answers.
+	network http.Handler
 	// sent are the requests other than logins, with their bodies.
 	sent   []string
 	logins int
@@ -57,6 +59,7 @@ func newStub(t *testing.T) *stub {
 	t.Cleanup(s.Close)
 	s.on("GET compute/flavors/detail", `{"flavors": [
 		{"id": "f1", "name": "small", "vcpus": 1, "ram": 1024}, {"id": "f2", "name": "large", "vcpus": 4, "ram": 8192}]}`)
+	s.on("GET network/routers", `{"routers": []}`)
 	s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "debian", "owner": "`+projectID+`"}]}`)
 	return s
 }
@@ -93,6 +96,9 @@ func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.sent = append(s.sent, strings.TrimSpace(request+" "+string(body)))
 	answer, known := s.answers[request]
+	if s.network != nil && kind == "network" {
+		answer, known = s.network.ServeHTTP, true
+	}
 	accepted := r.Header.Get("X-Auth-Token") == s.token
 	s.mu.Unlock()
 	switch {

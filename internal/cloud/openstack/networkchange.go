@@ -8,8 +8,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// UpdateNetwork changes the gateway and the servers for names. It fails with Busy if somebody
-// else changes the subnet at the same time.
+// UpdateNetwork changes the gateway, the servers for names and the router. It fails with Busy if
+// somebody else changes the subnet at the same time.
 func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
 	op := "update network " + quote(id)
 	ctx, end, err := c.session.beginAbout(ctx, op, id)
@@ -25,11 +25,26 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 	if !found {
 		return cloud.Network{}, refuse(op, cloud.Busy, "the network has no subnet yet")
 	}
+	var to neutronNetwork
+	if change.ExternalNetwork != "" {
+		if to, err = c.externalNetwork(ctx, op, change.ExternalNetwork); err != nil {
+			return cloud.Network{}, err
+		}
+	}
 	changed, err := c.updateSubnet(ctx, op, first, change)
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	return networkOf(n, []subnet{changed}), nil
+	got := networkOf(n, []subnet{changed})
+	if to.ID != "" {
+		got.Router, err = c.connect(ctx, op, n, changed, to, change.Key)
+	} else {
+		got.Router, err = c.routerOf(ctx, op, n, subnets)
+	}
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	return got, nil
 }
 
 // updateSubnet changes a subnet, unless somebody else has changed it since it was read.
@@ -68,7 +83,8 @@ func (c *networkClient) updateSubnet(ctx context.Context, op string, s subnet, c
 	return got.Subnet, nil
 }
 
-// DeleteNetwork deletes a network with its subnets.
+// DeleteNetwork deletes a network with its subnets. The router goes first: once the network
+// is gone, nothing refers to the router.
 func (c *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 	op := "delete network " + quote(id)
 	ctx, end, err := c.session.beginAbout(ctx, op, id)
@@ -76,6 +92,13 @@ func (c *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 		return err
 	}
 	defer end()
+	n, err := c.readNetwork(ctx, op, id)
+	if err != nil {
+		return err
+	}
+	if err := c.removeRouters(ctx, op, n); err != nil {
+		return err
+	}
 	return asError(c.session.do(ctx, c.networkDeletion(op, id)))
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// CreateNetwork makes a network and its subnet, or the subnet of a network of this name
-// that has none. The name is the first proof of what the network is for, and the
+// CreateNetwork makes a network, its subnet and its router, or what follows the network of
+// this name if that has no subnet. The name is the first proof of what the network is for, and the
 // description, which has the key, the second.
 func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
 	op := "create network " + quote(req.Name)
@@ -27,26 +27,50 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 		return cloud.Network{}, err
 	}
 	defer end()
+	var to neutronNetwork
+	if req.ExternalNetwork != "" {
+		if to, err = c.externalNetwork(ctx, op, req.ExternalNetwork); err != nil {
+			return cloud.Network{}, err
+		}
+	}
 	made, err := c.halfMade(ctx, op, req)
 	if err != nil {
 		return cloud.Network{}, err
 	}
 	if made != nil {
-		completed, err := c.createSubnet(ctx, op, *made, req, gateway)
-		return completed, asError(err)
+		s, err := c.createSubnet(ctx, op, *made, req, gateway)
+		if err != nil {
+			return cloud.Network{}, err
+		}
+		return c.completed(ctx, op, *made, s, req, to)
 	}
 	if made, err = c.createBare(ctx, op, req); err != nil {
 		return cloud.Network{}, err
 	}
-	completed, err := c.createSubnet(ctx, op, *made, req, gateway)
+	s, err := c.createSubnet(ctx, op, *made, req, gateway)
 	if err == nil {
-		return completed, nil
+		return c.completed(ctx, op, *made, s, req, to)
 	}
 	if !err.Uncertain && err.Kind != cloud.Throttled && c.bare(ctx, op, made.ID) && c.session.do(ctx, c.networkDeletion(op, made.ID)) == nil {
 		return cloud.Network{}, err // nothing is left of a refused create
 	}
 	err.Uncertain = true
 	return cloud.Network{}, err
+}
+
+// completed returns a network with its subnet, and makes its router. Where that fails, the
+// network exists: a change of it makes the router.
+func (c *networkClient) completed(ctx context.Context, op string, n neutronNetwork, s subnet, req cloud.CreateNetwork, to neutronNetwork) (cloud.Network, error) {
+	got := networkOf(n, []subnet{s})
+	if to.ID == "" {
+		return got, nil
+	}
+	var err *cloud.Error
+	if got.Router, err = c.connect(ctx, op, n, s, to, req.IdempotencyKey); err != nil {
+		err.Uncertain = true
+		return cloud.Network{}, err
+	}
+	return got, nil
 }
 
 // bare reports whether a network has no subnet: another request may have completed it.
@@ -60,7 +84,7 @@ func description(key string) string {
 	if key == "" {
 		return ""
 	}
-	return "private-cloud-operator " + key
+	return ownerMark + " " + key
 }
 
 // halfMade returns the network of the request that has no subnet yet; nil if there is
@@ -106,7 +130,7 @@ func (c *networkClient) createBare(ctx context.Context, op string, req cloud.Cre
 
 // createSubnet makes the subnet of a network. A second one cannot be made: the service
 // refuses ranges that overlap.
-func (c *networkClient) createSubnet(ctx context.Context, op string, n neutronNetwork, req cloud.CreateNetwork, gateway netip.Addr) (cloud.Network, *cloud.Error) {
+func (c *networkClient) createSubnet(ctx context.Context, op string, n neutronNetwork, req cloud.CreateNetwork, gateway netip.Addr) (subnet, *cloud.Error) {
 	version := 4
 	if gateway.Is6() {
 		version = 6
@@ -126,10 +150,10 @@ func (c *networkClient) createSubnet(ctx context.Context, op string, n neutronNe
 		body: map[string]any{"subnet": body},
 	}
 	if err := c.session.do(ctx, call); err != nil {
-		return cloud.Network{}, err
+		return subnet{}, err
 	}
 	if got.Subnet.NetworkID != n.ID {
-		return cloud.Network{}, unreadable(call, "the answer is about the subnet of another network")
+		return subnet{}, unreadable(call, "the answer is about the subnet of another network")
 	}
-	return networkOf(n, []subnet{got.Subnet}), nil
+	return got.Subnet, nil
 }

@@ -18,10 +18,12 @@ type networkClient struct {
 	// defaultNetwork is Config.Network.
 	defaultNetwork string
 	ids            *lookup
+	// externalIDs are those of external networks.
+	externalIDs *lookup
 }
 
 func newNetworkClient(s *session, defaultNetwork string) *networkClient {
-	return &networkClient{session: s, defaultNetwork: defaultNetwork, ids: newLookup(s, "network")}
+	return &networkClient{session: s, defaultNetwork: defaultNetwork, ids: newLookup(s, "network"), externalIDs: newLookup(s, "external network")}
 }
 
 // neutronNetwork is a network in the JSON of the network service.
@@ -109,6 +111,10 @@ func (c *networkClient) ListNetworks(ctx context.Context) ([]cloud.Network, erro
 	if err != nil {
 		return nil, err
 	}
+	routing, err := c.routingOfAll(ctx, op, networks)
+	if err != nil {
+		return nil, err
+	}
 	byNetwork := map[string][]subnet{}
 	for _, s := range subnets {
 		byNetwork[s.NetworkID] = append(byNetwork[s.NetworkID], s)
@@ -122,6 +128,8 @@ func (c *networkClient) ListNetworks(ctx context.Context) ([]cloud.Network, erro
 		joined := networkOf(n, byNetwork[n.ID])
 		if !own { // its subnets may not be shown
 			joined.Shared, joined.HalfMade = true, false
+		} else {
+			joined.Router = routing.of(n, byNetwork[n.ID])
 		}
 		all = append(all, joined)
 	}
@@ -140,11 +148,25 @@ func (c *networkClient) GetNetwork(ctx context.Context, id string) (cloud.Networ
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	return networkOf(n, subnets), nil
+	got := networkOf(n, subnets)
+	if got.Router, err = c.routerOf(ctx, op, n, subnets); err != nil {
+		return cloud.Network{}, err
+	}
+	return got, nil
 }
 
 // getNetwork returns a network with its subnets.
 func (c *networkClient) getNetwork(ctx context.Context, op, id string) (neutronNetwork, []subnet, *cloud.Error) {
+	n, err := c.readNetwork(ctx, op, id)
+	if err != nil {
+		return neutronNetwork{}, nil, err
+	}
+	subnets, err := c.listSubnets(ctx, op, aboutNetwork, url.Values{"network_id": {id}})
+	return n, subnets, err
+}
+
+// readNetwork returns a network without its subnets.
+func (c *networkClient) readNetwork(ctx context.Context, op, id string) (neutronNetwork, *cloud.Error) {
 	var got struct {
 		Network neutronNetwork `json:"network"`
 	}
@@ -152,13 +174,12 @@ func (c *networkClient) getNetwork(ctx context.Context, op, id string) (neutronN
 		about: aboutNetwork, service: network, method: http.MethodGet, route: "network/networks/{id}", path: "networks/" + id, op: op, out: &got,
 	}
 	if err := c.session.do(ctx, call); err != nil {
-		return neutronNetwork{}, nil, err
+		return neutronNetwork{}, err
 	}
 	if got.Network.ID != id {
-		return neutronNetwork{}, nil, unreadable(call, cloud.OfAnotherID("network", id, got.Network.ID))
+		return neutronNetwork{}, unreadable(call, cloud.OfAnotherID("network", id, got.Network.ID))
 	}
-	subnets, err := c.listSubnets(ctx, op, aboutNetwork, url.Values{"network_id": {id}})
-	return got.Network, subnets, err
+	return got.Network, nil
 }
 
 // gatewayIn returns the gateway, if it is an address of the range.

@@ -9,7 +9,7 @@ import (
 )
 
 // networkSize estimates the memory that a network takes beside its texts, in bytes.
-const networkSize = 224
+const networkSize = 272
 
 // nameserverSize estimates the memory of a server for names, in bytes, and maxNameservers
 // bounds how many of a network are read.
@@ -25,10 +25,17 @@ type (
 		CIDR           string   `json:"cidr"`
 		Gateway        string   `json:"gateway"`
 		DNSNameservers []string `json:"dnsNameservers,omitempty"`
+
+		Router *wireRouter `json:"router,omitempty"`
 	}
 	wireUpdateNetwork struct {
 		Gateway        string   `json:"gateway,omitempty"`
 		DNSNameservers []string `json:"dnsNameservers,omitempty"`
+
+		Router *wireRouter `json:"router,omitempty"`
+	}
+	wireRouter struct {
+		ExternalNetwork string `json:"externalNetwork"`
 	}
 )
 
@@ -75,13 +82,15 @@ func (n *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Network{}, err
 	}
-	has, err := n.requireNetworks(ctx, op, networkNeeds(req.DNSNameservers)...)
+	has, err := n.requireNetworks(ctx, op, networkNeeds(req.DNSNameservers, req.ExternalNetwork)...)
 	if err != nil {
 		return cloud.Network{}, err
 	}
 	call := &call{
 		about: aboutCreate, method: http.MethodPost, route: "/networks", path: "/networks", op: op, limit: maxBody,
-		body: encode(wireCreateNetwork{Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, DNSNameservers: req.DNSNameservers}),
+		body: encode(wireCreateNetwork{
+			Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, DNSNameservers: req.DNSNameservers, Router: routerTo(req.ExternalNetwork),
+		}),
 	}
 	if has.Has(cloud.Idempotency) {
 		call.key, call.sharedNames = req.IdempotencyKey, !has.Has(cloud.UniqueNames)
@@ -100,11 +109,11 @@ func (n *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 
 // UpdateNetwork changes a network. It is never sent twice.
 func (n *networkClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
-	call, err := n.networkCall(ctx, http.MethodPatch, id, "update network ", networkNeeds(change.DNSNameservers)...)
+	call, err := n.networkCall(ctx, http.MethodPatch, id, "update network ", networkNeeds(change.DNSNameservers, change.ExternalNetwork)...)
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	call.body = encode(wireUpdateNetwork{Gateway: change.Gateway, DNSNameservers: change.DNSNameservers})
+	call.body = encode(wireUpdateNetwork{Gateway: change.Gateway, DNSNameservers: change.DNSNameservers, Router: routerTo(change.ExternalNetwork)})
 	return n.doNetwork(ctx, call, id)
 }
 
@@ -120,10 +129,13 @@ func (n *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 }
 
 // networkNeeds returns the capabilities that fields of a request need, beyond Networks.
-func networkNeeds(nameservers []string) []cloud.Capability {
+func networkNeeds(nameservers []string, external string) []cloud.Capability {
 	var needs []cloud.Capability
 	if len(nameservers) > 0 {
 		needs = append(needs, cloud.NetworkDNS)
+	}
+	if external != "" {
+		needs = append(needs, cloud.Routers)
 	}
 	return needs
 }
@@ -184,7 +196,7 @@ func decodeNetworks(call *call, got *answer, in *stream, into *ignored) ([]cloud
 			return unusable(fmt.Sprintf("network %d of the listing: %s", n, got.elementError(err, network.ID)))
 		}
 		networks = append(networks, network)
-		return r.kept.add(networkSize+len(network.ID)+len(network.Name)+len(network.CIDR)+len(network.Gateway)+nameserverSize*len(network.DNSNameservers), maxSmall)
+		return r.kept.add(networkSize+len(network.ID)+len(network.Name)+len(network.CIDR)+len(network.Gateway)+len(network.Router.ExternalNetwork)+nameserverSize*len(network.DNSNameservers), maxSmall)
 	}}).read(call, got, in)
 	if err != nil {
 		return nil, err
@@ -203,6 +215,8 @@ func (r *reader) network(data []byte) (net cloud.Network, err error) {
 			net.Gateway = r.address("gateway", value)
 		case "dnsNameservers":
 			net.DNSNameservers = r.nameservers(value)
+		case "router":
+			net.Router = r.router(value)
 		case "createdAt":
 			net.CreatedAt = r.time("createdAt", value)
 		}
@@ -238,4 +252,25 @@ func (r *reader) nameservers(value []byte) []string {
 		r.ignored.add(field, "not an array")
 	}
 	return servers
+}
+
+// routerTo returns the router of a request; nil for none.
+func routerTo(external string) *wireRouter {
+	if external == "" {
+		return nil
+	}
+	return &wireRouter{ExternalNetwork: external}
+}
+
+// router reads the router of a network.
+func (r *reader) router(value []byte) (router cloud.Router) {
+	object := fields(value, func(field, value []byte) {
+		if string(field) == "externalNetwork" {
+			router.ExternalNetwork = r.text("externalNetwork", value)
+		}
+	})
+	if !object && !isNull(value) {
+		r.ignored.add("router", "not an object")
+	}
+	return router
 }

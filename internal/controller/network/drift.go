@@ -79,13 +79,41 @@ func asked(change cloud.UpdateNetwork, n cloud.Network) []setting {
 // setting is a field that a change sets.
 type setting struct{ field, to, from string }
 
+// externalNetwork returns what the router of a Network connects to, empty without a router.
+func externalNetwork(net *pcapi.Network) string {
+	if net.Spec.Router == nil {
+		return ""
+	}
+	return net.Spec.Router.ExternalNetwork
+}
+
+// connected reports whether a network has the router that the spec asks for, if any.
+func connected(net *pcapi.Network, n cloud.Network) bool {
+	return net.Spec.Router == nil || n.Router.ConnectedTo(net.Spec.Router.ExternalNetwork)
+}
+
+// inSync reports whether nothing of a network differs that can be changed.
+func inSync(net *pcapi.Network, n cloud.Network) bool {
+	return len(asked(difference(net, n), n)) == 0 && connected(net, n)
+}
+
 // lacking returns the outcome for a spec with fields that the cloud cannot set; nil if there are none.
 func lacking(net *pcapi.Network, obs *observation) error {
-	if len(net.Spec.DNSNameservers) == 0 || !obs.Available() || obs.Capabilities().Has(cloud.NetworkDNS) {
+	if !obs.Available() {
+		return nil
+	}
+	var fields []string
+	if len(net.Spec.DNSNameservers) > 0 && !obs.Capabilities().Has(cloud.NetworkDNS) {
+		fields = append(fields, "dnsNameservers")
+	}
+	if net.Spec.Router != nil && !obs.Capabilities().Has(cloud.Routers) {
+		fields = append(fields, "router")
+	}
+	if len(fields) == 0 {
 		return nil
 	}
 	return reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, fmt.Errorf(
-		"Cloud %q cannot set dnsNameservers: remove it from the spec, or name another Cloud in spec.cloudRef", obs.Cloud))
+		"Cloud %q cannot set %s: remove it from the spec, or name another Cloud in spec.cloudRef", obs.Cloud, strings.Join(fields, ", ")))
 }
 
 // hashed matches the names that operators give to networks, also with a domain; see nameInCloud.

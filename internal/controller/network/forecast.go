@@ -31,13 +31,16 @@ func NewForecaster(c client.Client, cluster string, clock func() time.Time) *For
 // network is taken to be as the status shows it, and not changed in the cloud since.
 func (f *Forecaster) Forecast(ctx context.Context, net *pcapi.Network) (forecast external.Forecasted, err error) {
 	k, obs := f.kind, &observation{name: f.kind.nameInCloud(net)}
-	if forecast.Unreadable, err = k.ObserveCloud(ctx, net, obs, cloud.NewCapabilities(cloud.Networks, cloud.NetworkDNS)); err != nil {
+	if forecast.Unreadable, err = k.ObserveCloud(ctx, net, obs, cloud.NewCapabilities(cloud.Networks, cloud.NetworkDNS, cloud.Routers)); err != nil {
 		return forecast, err
 	}
 	obs.Looked = true
 	switch {
 	case net.Status.NetworkID != "":
 		obs.Resource = &cloud.Network{ID: net.Status.NetworkID, Name: obs.name, CIDR: net.Status.CIDR, Gateway: net.Status.Gateway, DNSNameservers: net.Status.DNSNameservers}
+		if router := net.Status.Router; router != nil {
+			obs.Resource.Router = cloud.Router{ID: router.ID, ExternalNetwork: router.ExternalNetwork}
+		}
 		obs.Owned, obs.Claimed = true, obs.name
 	case imported(net) && obs.Spec != nil:
 		if obs.importErr = importable(obs.Spec, net.Namespace, net.Spec.Import.Name); obs.importErr == nil {
@@ -93,8 +96,11 @@ func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]pca
 		if servers := nameservers(net); len(servers) > 0 {
 			change.Details = append(change.Details, "dnsNameservers "+strings.Join(servers, ","))
 		}
+		if external := externalNetwork(net); external != "" {
+			change.Details = append(change.Details, "router to "+external)
+		}
 		obs.Resource, obs.Owned = &cloud.Network{
-			ID: newID, Name: obs.name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net),
+			ID: newID, Name: obs.name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net), Router: cloud.Router{ExternalNetwork: externalNetwork(net)},
 		}, true
 		net.Status.NetworkID, net.Status.Cloud = newID, obs.Cloud
 	case stepUpdate:
@@ -108,6 +114,11 @@ func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]pca
 			updated.DNSNameservers = servers
 		}
 		obs.Resource = &updated
+	case stepConnect:
+		change.Action, change.ID, change.Details = pcapi.PlannedUpdate, obs.Resource.ID, []string{"router to " + externalNetwork(net)}
+		connected := *obs.Resource
+		connected.Router.ExternalNetwork = externalNetwork(net)
+		obs.Resource = &connected
 	default:
 		return nil, false
 	}

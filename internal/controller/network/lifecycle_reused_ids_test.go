@@ -58,7 +58,7 @@ func TestDeletionOfANetworkWithALostAnswerIsNotSentAgainToTheNextOneWithTheID(t 
 				h.advance(time.Second)
 				h.reconcile()
 			}
-			if got := h.cloud.Networks(); len(got) != 1 || got[0] != stranger {
+			if got := h.cloud.Networks(); len(got) != 1 || !cmp.Equal(got[0], stranger) {
 				t.Errorf("networks in the cloud: %v, want that of somebody else", got)
 			}
 			if age > 0 {

@@ -16,6 +16,7 @@ import (
 const (
 	stepUpdate   = "Update"
 	stepComplete = "Complete"
+	stepConnect  = "Connect"
 )
 
 // Repeatable: a second create makes no second network. It completes a half-made one.
@@ -62,6 +63,8 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 			"cidr of network %s is %s in the cloud, %s in the spec, and cannot be changed: delete this Network and create another", n.ID, n.CIDR, net.Spec.CIDR))
 	case len(asked(difference(net, n), n)) > 0:
 		p.Steps = append(p.Steps, k.Step(stepUpdate, reconciler.NeedsCloud|reconciler.Mutates, k.update))
+	case !connected(net, n):
+		p.Steps = append(p.Steps, k.Step(stepConnect, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, k.connect))
 	}
 	return p
 }
@@ -83,7 +86,7 @@ func (k *kind) PlanDeletion(net *pcapi.Network, obs *observation) (plan, bool) {
 
 // Adopted brings a network in line whose spec was edited since its create.
 func (k *kind) Adopted(net *pcapi.Network, n cloud.Network) error {
-	if sameRange(net, n) && len(asked(difference(net, n), n)) == 0 {
+	if sameRange(net, n) && inSync(net, n) {
 		return nil
 	}
 	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "network %s was found and is being brought in line with the spec", n.ID)

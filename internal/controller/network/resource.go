@@ -173,7 +173,8 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (external.Result[cloud.Network], error) {
 	name := k.nameInCloud(net)
 	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
-		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net), IdempotencyKey: string(net.UID),
+		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net), ExternalNetwork: externalNetwork(net),
+		IdempotencyKey: string(net.UID),
 	})
 	if err != nil || cloud.ProvesOwner(n.Name, name) {
 		return external.Result[cloud.Network]{Resource: n}, err
@@ -227,6 +228,27 @@ func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation)
 	if len(left) > 0 {
 		return reconciler.Stalled(pcapi.DriftReason, controller.RecheckRefused, fmt.Errorf(
 			"the cloud was asked for %s %s and set %s: look there for the cause", left[0].field, left[0].to, cmp.Or(left[0].from, "none")))
+	}
+	return nil
+}
+
+// connect makes the router of a network, or corrects what it connects to.
+func (k *kind) connect(ctx context.Context, net *pcapi.Network, obs *observation) error {
+	id, external := obs.Resource.ID, net.Spec.Router.ExternalNetwork
+	n, err := obs.View.Client.UpdateNetwork(ctx, id, cloud.UpdateNetwork{ExternalNetwork: external, Key: string(net.UID)})
+	switch {
+	case cloud.Is(err, cloud.Conflict):
+		return k.Retried(net, pcapi.RejectedReason, cloud.Public(err))
+	case err != nil:
+		return k.ChangeFailed(net, &obs.Observation, id, err)
+	case connected(net, n) && k.Repeated(net, &obs.Observation, "router to "+external):
+		return k.NotApplied(net, &obs.Observation, id)
+	}
+	k.Backoff.Forget(net.UID)
+	k.Remember(net, obs, n, false)
+	if !connected(net, n) {
+		return reconciler.Stalled(pcapi.DriftReason, controller.RecheckRefused, fmt.Errorf(
+			"the cloud was asked for a router to %q and made none: look there for the cause", external))
 	}
 	return nil
 }

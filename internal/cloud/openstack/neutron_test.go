@@ -1,0 +1,260 @@
+package openstack
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// externalID is the id of the external network of a neutron.
+const externalID = "e0000000-0000-4000-8000-000000000000"
+
+// object is a resource in the JSON of neutron.
+type object map[string]any
+
+func (o object) text(field string) string {
+	text, _ := o[field].(string)
+	return text
+}
+
+// neutron is a network service in memory, with the rules of the real one: names are not unique,
+// a router takes a subnet once, and what is in use cannot be deleted.
+type neutron struct {
+	mu   sync.Mutex
+	made int
+	// all are the resources by kind, such as "routers", in the order in which they were made.
+	all map[string][]object
+	// changes counts the calls that change something. The one with the number cut gets no answer, and has
+	// no effect if unsent.
+	changes, cut int
+	unsent       bool
+}
+
+func newNeutron(t *testing.T) (*neutron, func() *Client) {
+	t.Helper()
+	n := &neutron{all: map[string][]object{"networks": {{"id": externalID, "name": "ext-net", "project_id": "another", "router:external": true}}}}
+	s := newStub(t)
+	s.network = n
+	return n, func() *Client { return s.client() }
+}
+
+func (n *neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	changes := r.Method != http.MethodGet
+	if changes {
+		n.changes++
+	}
+	lost := changes && n.changes == n.cut
+	if lost && n.unsent {
+		cut(w, r)
+		return
+	}
+	status, answer := n.answer(r)
+	if lost {
+		cut(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func refusal(status int, kind string) (int, object) {
+	return status, object{"NeutronError": object{"type": kind, "message": "refused: " + kind}}
+}
+
+func (n *neutron) answer(r *http.Request) (int, object) {
+	var body map[string]object
+	var flat object
+	if data, _ := io.ReadAll(r.Body); json.Unmarshal(data, &body) != nil {
+		_ = json.Unmarshal(data, &flat)
+	}
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/network/v2.0/"), "/")
+	kind := parts[0]
+	noun := strings.TrimSuffix(kind, "s")
+	if len(parts) == 1 && r.Method == http.MethodGet {
+		return http.StatusOK, object{kind: n.find(kind, r)}
+	}
+	if r.Method == http.MethodPost {
+		return n.create(kind, noun, body[noun])
+	}
+	found := n.get(kind, parts[1])
+	switch {
+	case found == nil:
+		return refusal(http.StatusNotFound, strings.ToUpper(noun[:1])+noun[1:]+"NotFound")
+	case len(parts) == 3:
+		return n.act(found, parts[2], flat)
+	case r.Method == http.MethodDelete:
+		return n.remove(kind, found)
+	case r.Method == http.MethodPut:
+		if kind == "subnets" && body[noun]["gateway_ip"] != nil && n.interfacesOf("subnet", found.text("id")) > 0 {
+			return refusal(http.StatusConflict, "GatewayIpInUse")
+		}
+		for field, value := range body[noun] {
+			found[field] = value
+		}
+	}
+	return http.StatusOK, object{noun: found}
+}
+
+// find returns the resources that match the query of a request.
+func (n *neutron) find(kind string, r *http.Request) []object {
+	found := []object{}
+	for _, o := range n.all[kind] {
+		matches := true
+		for field, values := range r.URL.Query() {
+			matches = matches && (field == "limit" || slices.Contains(values, fmt.Sprint(o[field])))
+		}
+		if matches {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+func (n *neutron) get(kind, id string) object {
+	at := slices.IndexFunc(n.all[kind], func(o object) bool { return o.text("id") == id })
+	if at < 0 {
+		return nil
+	}
+	return n.all[kind][at]
+}
+
+func (n *neutron) create(kind, noun string, o object) (int, object) {
+	if kind == "routers" {
+		external, _ := o["external_gateway_info"].(map[string]any)
+		id, _ := external["network_id"].(string)
+		if to := n.get("networks", id); to == nil || to["router:external"] != true {
+			return refusal(http.StatusBadRequest, "BadRequest")
+		}
+	}
+	if kind == "subnets" && len(n.all["subnets"]) > 0 && slices.ContainsFunc(n.all["subnets"], func(s object) bool {
+		return s.text("network_id") == o.text("network_id") && overlapping(s, o)
+	}) {
+		return refusal(http.StatusBadRequest, "InvalidInput")
+	}
+	return http.StatusCreated, object{noun: n.add(kind, o)}
+}
+
+func (n *neutron) add(kind string, o object) object {
+	n.made++
+	o["id"], o["project_id"] = fmt.Sprintf("%08d-0000-4000-8000-000000000000", n.made), projectID
+	o["created_at"] = time.Unix(int64(n.made), 0).UTC().Format(time.RFC3339)
+	n.all[kind] = append(n.all[kind], o)
+	return o
+}
+
+func overlapping(a, b object) bool {
+	return netip.MustParsePrefix(a.text("cidr")).Overlaps(netip.MustParsePrefix(b.text("cidr")))
+}
+
+// act attaches a router to a subnet, or detaches it.
+func (n *neutron) act(r object, action string, body object) (int, object) {
+	if action == "remove_router_interface" {
+		at := slices.IndexFunc(n.all["ports"], func(p object) bool {
+			return p.text("id") == body.text("port_id") && p.text("device_id") == r.text("id")
+		})
+		if at < 0 {
+			return refusal(http.StatusNotFound, "RouterInterfaceNotFound")
+		}
+		n.all["ports"] = slices.Delete(n.all["ports"], at, at+1)
+		return http.StatusOK, object{"id": r.text("id")}
+	}
+	s := n.get("subnets", body.text("subnet_id"))
+	for _, p := range n.all["ports"] {
+		other := n.get("subnets", p.text("subnet"))
+		switch {
+		case p.text("device_id") == r.text("id") && overlapping(other, s):
+			return refusal(http.StatusBadRequest, "BadRequest") // the same subnet, or one that overlaps
+		case p.text("subnet") == s.text("id"):
+			return refusal(http.StatusConflict, "IpAddressAlreadyAllocated") // the address of the gateway
+		}
+	}
+	n.add("ports", object{
+		"device_id": r.text("id"), "device_owner": "network:router_interface", "subnet": s.text("id"), "fixed_ips": []object{{"subnet_id": s.text("id")}},
+	})
+	return http.StatusOK, object{"id": r.text("id")}
+}
+
+func (n *neutron) remove(kind string, o object) (int, object) {
+	id := o.text("id")
+	switch kind {
+	case "routers":
+		if n.interfacesOf("device_id", id) > 0 {
+			return refusal(http.StatusConflict, "RouterInUse")
+		}
+	case "networks":
+		of := func(s object) bool { return s.text("network_id") == id }
+		for _, s := range n.all["subnets"] {
+			if of(s) && n.interfacesOf("subnet", s.text("id")) > 0 {
+				return refusal(http.StatusConflict, "NetworkInUse")
+			}
+		}
+		n.all["subnets"] = slices.DeleteFunc(n.all["subnets"], of)
+	}
+	n.all[kind] = slices.DeleteFunc(n.all[kind], func(o object) bool { return o.text("id") == id })
+	return http.StatusNoContent, nil
+}
+
+// interfacesOf counts the ports with a value.
+func (n *neutron) interfacesOf(field, value string) int {
+	count := 0
+	for _, p := range n.all["ports"] {
+		if p.text(field) == value {
+			count++
+		}
+	}
+	return count
+}
+
+// counts returns how many there are of each kind, without the external network.
+func (n *neutron) counts() map[string]int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return map[string]int{
+		"networks": len(n.all["networks"]) - 1, "subnets": len(n.all["subnets"]), "routers": len(n.all["routers"]), "interfaces": len(n.all["ports"]),
+	}
+}
+
+// attachAnother attaches the only router to the subnet of another network.
+func (n *neutron) attachAnother() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	other := n.add("networks", object{"name": "other"})
+	s := n.add("subnets", object{"network_id": other.text("id"), "cidr": "10.7.0.0/24"})
+	n.act(n.all["routers"][0], "add_router_interface", object{"subnet_id": s.text("id")})
+}
+
+// stepOf makes the call that an operator makes next for a network of which it knows the name, and
+// reports whether there is none.
+func stepOf(t *testing.T, c *Client, req cloud.CreateNetwork, deleted bool) (done bool) {
+	t.Helper()
+	all, err := c.ListNetworks(t.Context())
+	if err != nil {
+		t.Fatalf("ListNetworks: %v", err)
+	}
+	at := slices.IndexFunc(all, func(n cloud.Network) bool { return n.Name == req.Name && !n.Shared })
+	switch {
+	case deleted && at < 0:
+		return true
+	case deleted:
+		_ = c.DeleteNetwork(t.Context(), all[at].ID)
+	case at < 0 || all[at].HalfMade:
+		_, _ = c.CreateNetwork(t.Context(), req)
+	case !all[at].Router.ConnectedTo(req.ExternalNetwork):
+		_, _ = c.UpdateNetwork(t.Context(), all[at].ID, cloud.UpdateNetwork{ExternalNetwork: req.ExternalNetwork, Key: req.IdempotencyKey})
+	default:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,235 @@
+package openstack
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+func routed() cloud.CreateNetwork {
+	req := aNetwork
+	req.ExternalNetwork = "ext-net"
+	return req
+}
+
+func TestRouterIsMadeWithTheNetworkAndRemovedWithIt(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), routed())
+	if err != nil || made.Router.ExternalNetwork != "ext-net" || made.Router.ExternalID != externalID || made.Router.ID == "" {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if r := n.all["routers"][0]; r.text("name") != "net" || r.text("description") != "private-cloud-operator key" {
+		t.Errorf("router %v, want the name and the key of the network", r)
+	}
+	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1}, n.counts()); diff != "" {
+		t.Errorf("made (-want +got):\n%s", diff)
+	}
+	listed, err := c.ListNetworks(t.Context())
+	if err != nil || len(listed) != 2 {
+		t.Fatalf("networks %+v, %v", listed, err)
+	}
+	read, err := c.GetNetwork(t.Context(), made.ID)
+	for _, got := range []cloud.Network{listed[1], read} {
+		if diff := cmp.Diff(made, got); diff != "" || err != nil {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	}
+	if err := c.DeleteNetwork(t.Context(), made.ID); err != nil {
+		t.Errorf("DeleteNetwork: %v", err)
+	}
+	if diff := cmp.Diff(map[string]int{"networks": 0, "subnets": 0, "routers": 0, "interfaces": 0}, n.counts()); diff != "" {
+		t.Errorf("left (-want +got):\n%s", diff)
+	}
+}
+
+// Whichever call is the last one of a manager, with or without effect, the next manager makes
+// no second router, and leaves none.
+func TestManagerKilledBetweenTwoCallsLeavesNoRouter(t *testing.T) {
+	const calls = 8 // four of a create, three of a deletion, and none
+	for number := 1; number <= calls; number++ {
+		for _, unsent := range []bool{false, true} {
+			t.Run(fmt.Sprintf("call %d, unsent %t", number, unsent), func(t *testing.T) {
+				n, client := newNeutron(t)
+				n.cut, n.unsent = number, unsent
+				settle := func(deleted bool, want map[string]int) {
+					t.Helper()
+					for range 5 {
+						if stepOf(t, client(), routed(), deleted) {
+							break
+						}
+					}
+					if diff := cmp.Diff(want, n.counts()); diff != "" {
+						t.Errorf("deleted %t (-want +got):\n%s", deleted, diff)
+					}
+				}
+				settle(false, map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1})
+				settle(true, map[string]int{"networks": 0, "subnets": 0, "routers": 0, "interfaces": 0})
+			})
+		}
+	}
+}
+
+func TestDeletionOfANetworkWithoutItsRouterMade(t *testing.T) {
+	for number := 1; number <= 4; number++ {
+		for _, unsent := range []bool{false, true} {
+			n, client := newNeutron(t)
+			n.cut, n.unsent = number, unsent
+			stepOf(t, client(), routed(), false)
+			for range 5 {
+				if stepOf(t, client(), routed(), true) {
+					break
+				}
+			}
+			if diff := cmp.Diff(map[string]int{"networks": 0, "subnets": 0, "routers": 0, "interfaces": 0}, n.counts()); diff != "" {
+				t.Errorf("killed at call %d, unsent %t: left (-want +got):\n%s", number, unsent, diff)
+			}
+		}
+	}
+}
+
+func TestRouterThatOthersUseIsNotDeleted(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), routed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.attachAnother()
+	err = c.DeleteNetwork(t.Context(), made.ID)
+	if !cloud.Is(err, cloud.Conflict) || !strings.Contains(err.Error(), "router "+made.Router.ID+" of the network has interfaces on 1 other subnets") {
+		t.Errorf("DeleteNetwork: %v, want Conflict with the router", err)
+	}
+	if got := n.counts(); got["interfaces"] != 2 || got["routers"] != 1 {
+		t.Errorf("left %v, want all as it was", got)
+	}
+	n.all["ports"] = n.all["ports"][:1]
+	if err := c.DeleteNetwork(t.Context(), made.ID); err != nil {
+		t.Errorf("DeleteNetwork after the others left: %v", err)
+	}
+	if got := n.counts(); got["routers"] != 0 {
+		t.Errorf("left %v, want no router", got)
+	}
+}
+
+// Two creates of one object may have made two networks of one name, each with a router.
+func TestRouterOfATwinStays(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	first, err := c.CreateNetwork(t.Context(), routed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := c.CreateNetwork(t.Context(), routed())
+	if err != nil || second.Router.ID == first.Router.ID {
+		t.Fatalf("%+v, %v, want a router of its own", second, err)
+	}
+	if err := c.DeleteNetwork(t.Context(), second.ID); err != nil {
+		t.Fatalf("DeleteNetwork: %v", err)
+	}
+	got, err := c.GetNetwork(t.Context(), first.ID)
+	if diff := cmp.Diff(first, got); diff != "" || err != nil {
+		t.Errorf("the other network: %v (-want +got):\n%s", err, diff)
+	}
+	if left := n.counts(); left["routers"] != 1 {
+		t.Errorf("left %v, want one router", left)
+	}
+}
+
+func TestRouterOfSomebodyElseIsNotTouched(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	n.add("routers", object{"name": "net", "description": "of a person", "external_gateway_info": object{"network_id": externalID}})
+	made, err := c.CreateNetwork(t.Context(), routed())
+	if err != nil || made.Router.ID == n.all["routers"][0].text("id") {
+		t.Fatalf("%+v, %v, want a router of its own", made, err)
+	}
+	if err := c.DeleteNetwork(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if left := n.counts(); left["routers"] != 1 {
+		t.Errorf("left %v, want the router of the person", left)
+	}
+}
+
+func TestRouterIsCorrected(t *testing.T) {
+	for name, change := range map[string]func(*neutron){
+		"no external network": func(n *neutron) { n.all["routers"][0]["external_gateway_info"] = nil },
+		"another one":         func(n *neutron) { n.all["routers"][0]["external_gateway_info"] = object{"network_id": "other"} },
+		"detached":            func(n *neutron) { n.all["ports"] = nil },
+		"deleted":             func(n *neutron) { n.all["ports"], n.all["routers"] = nil, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, client := newNeutron(t)
+			c := client()
+			made, err := c.CreateNetwork(t.Context(), routed())
+			if err != nil {
+				t.Fatal(err)
+			}
+			change(n)
+			if got, err := c.GetNetwork(t.Context(), made.ID); err != nil || got.Router.ConnectedTo("ext-net") {
+				t.Errorf("%+v, %v, want it not connected", got.Router, err)
+			}
+			got, err := c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: externalID, Key: "key"})
+			if err != nil || !got.Router.ConnectedTo("ext-net") {
+				t.Errorf("%+v, %v, want it connected", got.Router, err)
+			}
+			if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1}, n.counts()); diff != "" {
+				t.Errorf("made (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestExternalNetworkThatIsNone(t *testing.T) {
+	n, client := newNeutron(t)
+	n.add("networks", object{"id": someID, "name": "internal"})
+	internal := n.all["networks"][1].text("id")
+	for external, says := range map[string]string{
+		"wan":      `no external network that can be used is named "wan"; there are: ext-net`,
+		"internal": `no external network that can be used is named "internal"; there are: ext-net`,
+		internal:   `no external network has the id "` + internal + `"`,
+		otherID:    `no external network has the id "` + otherID + `"`,
+	} {
+		req := routed()
+		req.ExternalNetwork = external
+		_, err := client().CreateNetwork(t.Context(), req)
+		if outcomeOf(err) != (outcome{Kind: cloud.Rejected}) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want Rejected with %q", external, err, says)
+		}
+	}
+	n.all["networks"] = append(n.all["networks"], object{"id": otherID, "name": "ext-net", "router:external": true, "project_id": "another"})
+	if _, err := client().CreateNetwork(t.Context(), routed()); !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), "give the id of one") {
+		t.Errorf("two of one name: %v", err)
+	}
+	if got := n.counts(); got["routers"] != 0 || n.changes != 0 {
+		t.Errorf("left %v after %d changes, want none", got, n.changes)
+	}
+}
+
+// Accounts from before this version may lack the rights, and services the routers.
+func TestNetworksAreReadWithoutRouters(t *testing.T) {
+	for _, code := range []int{http.StatusForbidden, http.StatusNotFound} {
+		s := newStub(t)
+		s.handle("GET network/routers", status(code))
+		s.on("GET"+aboutNetOne, `{"network": `+bareNetwork+`}`)
+		s.on("GET network/networks", oneBare)
+		s.on("GET network/subnets", `{"subnets": [`+itsSubnet+`]}`)
+		s.on("DELETE"+aboutNetOne, "", http.StatusNoContent)
+		c := s.client()
+		_, listErr := c.ListNetworks(t.Context())
+		_, getErr := c.GetNetwork(t.Context(), someID)
+		if err := c.DeleteNetwork(t.Context(), someID); err != nil || listErr != nil || getErr != nil {
+			t.Errorf("%d: %v, %v, %v, want no errors", code, listErr, getErr, err)
+		}
+		s.on("GET network/networks", `{"networks": [{"id": "`+externalID+`", "name": "ext-net", "router:external": true}]}`)
+		if _, err := c.UpdateNetwork(t.Context(), someID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"}); !cloud.Is(err, cloud.Unsupported, cloud.Forbidden) {
+			t.Errorf("%d: UpdateNetwork: %v, want Unsupported or Forbidden", code, err)
+		}
+	}
+}
