@@ -106,6 +106,8 @@ var invalidNetworks = map[string]refusal{
 	"gateway is outside cidr":                 {`{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`, "gateway must be an address inside cidr"},
 	"gateway is of the other family":          {`{cidr: 10.0.0.0/24, gateway: "fd00::1"}`, "gateway must be an address inside cidr"},
 	"the spec has an unknown field":           {`{cidr: 10.0.0.0/8, gateway: 10.0.0.1, vlan: 4}`, `unknown field "spec.vlan"`},
+	"dnsNameservers is empty":                 {`{cidr: 10.0.0.0/8, gateway: 10.0.0.1, dnsNameservers: []}`, "spec.dnsNameservers: Invalid value: 0: spec.dnsNameservers in body should have at least 1 items"},
+	"router has no external network":          {`{cidr: 10.0.0.0/8, gateway: 10.0.0.1, router: {}}`, "spec.router.externalNetwork: Required value"},
 	"the spec is empty":                       {`{}`, "spec.cidr: Required value"},
 	"import has no name":                      {`{import: {}}`, "spec.import.name: Required value"},
 	"import has an empty name":                {`{import: {name: ""}}`, "spec.import.name: Invalid value"},

@@ -96,6 +96,24 @@ var networkCases = cases{
 		t.Expect(get(t, second).ResourceVersion).To(Equal(second.ResourceVersion))
 	},
 
+	"servers for names and a router: the network gets them, also later and after a change in the cloud": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net", func(net *pcapi.Network) { net.Spec.DNSNameservers = []pcapi.NetworkAddress{"192.168.0.53"} })
+		t.Expect(f.networkOf(net)()).To(And(HaveField("DNSNameservers", Equal([]string{"192.168.0.53"})), HaveField("Router", BeNil())))
+		t.Expect(net.Status.DNSNameservers).To(Equal([]string{"192.168.0.53"}))
+		edit(t, net, func(net *pcapi.Network) { net.Spec.Router = &pcapi.NetworkRouter{ExternalNetwork: "ext-net"} })
+		t.Eventually(latest(net)).Should(HaveField("Status.Router", Equal(&pcapi.NetworkRouterStatus{ExternalNetwork: "ext-net"})))
+
+		found, err := f.networkOf(net)()
+		t.Expect(err).NotTo(HaveOccurred())
+		found.DNSNameservers, found.Router = []string{"192.168.9.9"}, nil
+		_, err = f.PutNetwork(found)
+		t.Expect(err).NotTo(HaveOccurred())
+		t.Eventually(f.networkOf(net)).Should(And(
+			HaveField("DNSNameservers", Equal([]string{"192.168.0.53"})), HaveField("Router", Equal(&mockcloud.Router{ExternalNetwork: "ext-net"})),
+		))
+	},
+
 	"kubectl delete returns: the network is gone and each event was recorded once": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		net := f.readyNetwork("net")

@@ -10,6 +10,7 @@
 //	list.go         paging and label filters
 //	change.go       power, size, labels
 //	networks.go     networks: their life, keys and names, lost answers
+//	routers.go      routers of networks
 //	attach.go       networks that cannot be created
 //	hosts.go        hosts
 //	operations.go   changes of servers that take time

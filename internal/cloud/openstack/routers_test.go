@@ -57,7 +57,7 @@ func TestManagerKilledBetweenTwoCallsLeavesNoRouter(t *testing.T) {
 			t.Run(fmt.Sprintf("call %d, unsent %t", number, unsent), func(t *testing.T) {
 				n, client := newNeutron(t)
 				n.cut, n.unsent = number, unsent
-				settle := func(deleted bool, want map[string]int) {
+				reach := func(deleted bool, want map[string]int) {
 					t.Helper()
 					for range 5 {
 						if stepOf(t, client(), routed(), deleted) {
@@ -68,8 +68,8 @@ func TestManagerKilledBetweenTwoCallsLeavesNoRouter(t *testing.T) {
 						t.Errorf("deleted %t (-want +got):\n%s", deleted, diff)
 					}
 				}
-				settle(false, map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1})
-				settle(true, map[string]int{"networks": 0, "subnets": 0, "routers": 0, "interfaces": 0})
+				reach(false, map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1})
+				reach(true, map[string]int{"networks": 0, "subnets": 0, "routers": 0, "interfaces": 0})
 			})
 		}
 	}
