@@ -224,7 +224,7 @@ func newProject(t testing.TB) project {
 	return p
 }
 
-// clean deletes a project and its servers, images and networks, with a token of its own: that of the
+// clean deletes a project and its servers, images, routers and networks, with a token of its own: that of the
 // test may have expired.
 func clean(p project) {
 	a := &administrator{identity: admin().identity}
@@ -243,6 +243,14 @@ func clean(p project) {
 	cleanReach(a, p)
 	for _, i := range a.list("image", "images", "owner="+p.id) {
 		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/images/%s", a.services["image"], i["id"]), nil, "application/json")
+	}
+	for _, r := range a.list("network", "routers", "project_id="+p.id) {
+		at := fmt.Sprintf("%s/routers/%s", a.services["network"], r["id"])
+		for _, i := range a.list("network", "ports", fmt.Sprintf("device_owner=network:router_interface&device_id=%s", r["id"])) {
+			body := fmt.Sprintf(`{"port_id": %q}`, i["id"])
+			_, _, _, _ = a.request(http.MethodPut, at+"/remove_router_interface", strings.NewReader(body), "application/json")
+		}
+		_, _, _, _ = a.request(http.MethodDelete, at, nil, "application/json")
 	}
 	for _, n := range a.list("network", "networks", "project_id="+p.id) {
 		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/networks/%s", a.services["network"], n["id"]), nil, "application/json")
