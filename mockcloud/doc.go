@@ -21,7 +21,7 @@
 //	core.go         the state, the settings and the clock, which the parts share
 //	handlers.go     the handlers of a cloud and their routes
 //	router.go       the route of a call
-//	servers*.go, update.go, snapshots.go, revert.go, networks.go, hosts.go, sessions.go, events.go
+//	servers*.go, update.go, snapshots.go, revert.go, networks.go, networkextras.go, hosts.go, sessions.go, events.go
 //	                one resource each
 //	names.go, idempotency.go, problem.go
 //	                names, idempotency keys and error bodies

@@ -155,7 +155,7 @@ type Options struct {
 
 	// Hosts default to four hosts, two of them with a GPU.
 	Hosts []Host `json:"hosts,omitempty"`
-	// ExternalNetworks are the names of the networks that routers connect to; "ext-net" if nil.
+	// ExternalNetworks are the names of the networks that routers connect to, and that have public addresses; "ext-net" if nil.
 	ExternalNetworks []string `json:"externalNetworks,omitempty"`
 	// SeedServers is the number of servers in a new store that belong to no client.
 	SeedServers int `json:"seedServers,omitempty"`

@@ -9,14 +9,13 @@ import (
 const (
 	// DefaultSecurityGroup is the group of servers that are created without groups.
 	DefaultSecurityGroup = "default"
-	// ExternalNetwork is the network of all public addresses, which are those of 203.0.113.0/24.
-	ExternalNetwork = "ext-net"
 
 	maxSecurityGroups = 64
-	publicAddresses   = 254
+	// publicAddresses is how many public addresses there are: those of 203.0.113.0/24.
+	publicAddresses = 254
 )
 
-// PublicAddress is an address of the external network that leads to a server.
+// PublicAddress is an address of one of Options.ExternalNetworks that leads to a server.
 type PublicAddress struct {
 	Network string `json:"network"`
 	Address string `json:"address"`
@@ -94,12 +93,13 @@ func (c *core) admitReach(r *record, p patchServer) error {
 		return err
 	}
 	network, _, err := p.publicAddress()
-	switch {
-	case err != nil || network == "":
+	if err != nil || network == "" {
 		return err
-	case network != ExternalNetwork:
-		return problem(http.StatusUnprocessableEntity, CodeExternalNetworkUnknown, "there is no external network %q", network)
-	case r.PublicAddress == nil && c.st.freePublicAddress() == "":
+	}
+	if err := c.checkExternal(network); err != nil {
+		return err
+	}
+	if r.PublicAddress == nil && c.st.freePublicAddress() == "" {
 		return problem(http.StatusForbidden, CodeQuotaExceeded, "no address of %s is free", network)
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestReach(t *testing.T) {
 	cases{
 		"a VM has its groups from the create on, and its address before it is ready; both can be changed, and groups are corrected when they drift": func(t *T) {
 			f := newFixture(t, mockcloud.Options{})
-			vm := f.readyVM("web", guarded("web", "ssh"), public(mockcloud.ExternalNetwork))
+			vm := f.readyVM("web", guarded("web", "ssh"), public("ext-net"))
 			t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpUpdate}))
 			t.Expect(f.reachOf(vm)()).To(Equal([]string{"ssh", "web", "203.0.113.1"}))
 			t.Eventually(latest(vm)).Should(And(
@@ -77,7 +77,7 @@ func TestReach(t *testing.T) {
 		},
 		"a cloud without groups and addresses: the VM says so, and nothing is sent": func(t *T) {
 			f := newFixture(t, mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{mockcloud.WithSecurityGroups: false, mockcloud.PublicAddresses: false}})
-			vm := f.createVM("web", guarded("ssh"), public(mockcloud.ExternalNetwork))
+			vm := f.createVM("web", guarded("ssh"), public("ext-net"))
 			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unsupported", "this cloud cannot set securityGroups, publicAddress"))
 			t.Expect(f.createCalls()).To(BeZero())
 			edit(t, vm, both(guarded(), public("")))

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/privatecloud/operator/internal/cloud/cloudtest"
 )
 
 const (
@@ -48,27 +46,12 @@ var admin = sync.OnceValue(func() *administrator {
 	a.must(http.MethodPost, a.services["compute"]+"/flavors/"+id+"/os-extra_specs", map[string]any{
 		"extra_specs": map[string]string{"aggregate_instance_extra_specs:pool": "licensed"},
 	}, nil)
-	a.external = a.ensure("network", "networks", "network", map[string]any{"name": cloudtest.ExternalNetwork, "router:external": true})
-	if len(a.list("network", "subnets", "network_id="+a.external)) == 0 {
-		a.create("network", "subnets", "subnet", map[string]any{
-			"name": cloudtest.ExternalNetwork, "network_id": a.external, "cidr": "203.0.112.0/20", "ip_version": 4, "enable_dhcp": false,
-		})
-	}
+	a.external = a.ensureExternal()
 	return a
 })
 
 // externalNetwork is the network that routers connect to.
 const externalNetwork = "ext-net"
-
-// ensureExternal makes the external network with room for many routers.
-func (a *administrator) ensureExternal() {
-	id := a.ensure("network", "networks", "network", map[string]any{"name": externalNetwork, "router:external": true})
-	if len(a.list("network", "subnets", "network_id="+id)) == 0 {
-		a.must(http.MethodPost, a.services["network"]+"/subnets", map[string]any{"subnet": map[string]any{
-			"network_id": id, "name": externalNetwork, "ip_version": 4, "cidr": "203.0.112.0/20", "gateway_ip": "203.0.112.1", "enable_dhcp": false,
-		}}, nil)
-	}
-}
 
 const (
 	tooLarge = "t-too-large"
@@ -94,6 +77,17 @@ type administrator struct {
 
 	mu   sync.Mutex
 	made int
+}
+
+// ensureExternal returns the id of the external network, which has room for many routers and floating addresses.
+func (a *administrator) ensureExternal() string {
+	id := a.ensure("network", "networks", "network", map[string]any{"name": externalNetwork, "router:external": true})
+	if len(a.list("network", "subnets", "network_id="+id)) == 0 {
+		a.must(http.MethodPost, a.services["network"]+"/subnets", map[string]any{"subnet": map[string]any{
+			"network_id": id, "name": externalNetwork, "ip_version": 4, "cidr": "203.0.112.0/20", "gateway_ip": "203.0.112.1", "enable_dhcp": false,
+		}}, nil)
+	}
+	return id
 }
 
 func (a *administrator) logIn() {

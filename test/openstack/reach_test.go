@@ -73,7 +73,7 @@ func mustCreate(t *testing.T, c cloud.Client, network string) string {
 // assign gives a server a public address and returns it.
 func assign(t *testing.T, c cloud.Client, id string) string {
 	t.Helper()
-	result, err := c.UpdateServer(t.Context(), id, cloud.Update{cloud.SetPublicAddress(cloudtest.ExternalNetwork)})
+	result, err := c.UpdateServer(t.Context(), id, cloud.Update{cloud.SetPublicAddress(externalNetwork)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestFloatingAddressIsMadeAndDeletedOnce(t *testing.T) {
 	c := newClient(t, p, w)
 	server := mustCreate(t, c, reachOf(t, p).NetworkID)
 	restore := w.loseAnswers(pattern{http.MethodPost, "floatingips"})
-	_, err := c.UpdateServer(t.Context(), server, cloud.Update{cloud.SetPublicAddress(cloudtest.ExternalNetwork)})
+	_, err := c.UpdateServer(t.Context(), server, cloud.Update{cloud.SetPublicAddress(externalNetwork)})
 	restore()
 	if err == nil {
 		t.Fatal("UpdateServer succeeded, want its answer to be lost")
@@ -134,7 +134,7 @@ func TestFloatingAddressOfAnotherServerStays(t *testing.T) {
 	if diff := cmp.Diff([]string{moved}, floatingOf(t, p)); diff != "" {
 		t.Errorf("floating addresses (-want +got):\n%s", diff)
 	}
-	_, err := c.UpdateServer(t.Context(), other, cloud.Update{cloud.SetPublicAddress(cloudtest.ExternalNetwork)})
+	_, err := c.UpdateServer(t.Context(), other, cloud.Update{cloud.SetPublicAddress(externalNetwork)})
 	if !cloud.Is(err, cloud.Rejected) {
 		t.Errorf("a second address for a server with one of somebody else: %v, want Rejected", err)
 	}
@@ -153,11 +153,11 @@ func TestBadReach(t *testing.T) {
 	}
 	server := mustCreate(t, c, alone)
 	for change, want := range map[cloud.ServerChange]string{
-		cloud.SetPublicAddress(cloudtest.ExternalNetwork): `no router connects the network of the server with "ext-net"`,
-		cloud.SetPublicAddress("nowhere"):                 `no external network that can be used is named "nowhere"; there are: ext-net`,
-		cloud.SetPublicAddress("alone"):                   `no external network that can be used is named "alone"; there are: ext-net`,
-		cloud.SetSecurityGroups("nowhere"):                `no security group that can be used is named "nowhere"; there are: default, twice`,
-		cloud.SetSecurityGroups("twice"):                  `2 security groups are named "twice": rename all but one`,
+		cloud.SetPublicAddress(externalNetwork): `no router connects the network of the server with "ext-net"`,
+		cloud.SetPublicAddress("nowhere"):       `no external network that can be used is named "nowhere"; there are: ext-net`,
+		cloud.SetPublicAddress("alone"):         `no external network that can be used is named "alone"; there are: ext-net`,
+		cloud.SetSecurityGroups("nowhere"):      `no security group that can be used is named "nowhere"; there are: default, twice`,
+		cloud.SetSecurityGroups("twice"):        `2 security groups are named "twice": rename all but one`,
 	} {
 		_, err := c.UpdateServer(t.Context(), server, cloud.Update{change})
 		if !cloud.Is(err, cloud.Rejected) || !strings.HasSuffix(err.Error(), want) {

@@ -10,14 +10,11 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// ExternalNetwork is the external network of a cloud with the capability PublicAddresses.
-const ExternalNetwork = "ext-net"
-
 // Reach is what servers need to be reached.
 type Reach struct {
 	// Groups are two security groups.
 	Groups [2]string
-	// NetworkID is a network that is connected with ExternalNetwork; empty if servers need none.
+	// NetworkID is a network that is connected with Fixture.External; empty if servers need none.
 	NetworkID string
 }
 
@@ -71,11 +68,11 @@ var reachCases = []testCase{
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			r := f.Reach(t)
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("public"), NetworkID: r.NetworkID})
-			address := mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPublicAddress(ExternalNetwork)}).PublicAddress
+			address := mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPublicAddress(f.External)}).PublicAddress
 			if address == "" {
 				t.Fatal("UpdateServer: the server has no public address")
 			}
-			if again := mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPublicAddress(ExternalNetwork)}).PublicAddress; again != address {
+			if again := mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPublicAddress(f.External)}).PublicAddress; again != address {
 				t.Errorf("UpdateServer again: address %s, want %s as before", again, address)
 			}
 			for pause := time.NewTicker(f.pollTime()); read(ctx, t, f, created.ID).PublicAddress == cloud.AddressPending; <-pause.C {
@@ -94,7 +91,7 @@ var reachCases = []testCase{
 			var addresses []string
 			for range 2 {
 				created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("public"), NetworkID: r.NetworkID})
-				addresses = append(addresses, mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPublicAddress(ExternalNetwork)}).PublicAddress)
+				addresses = append(addresses, mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPublicAddress(f.External)}).PublicAddress)
 			}
 			if addresses[0] == "" || addresses[0] == addresses[1] {
 				t.Errorf("addresses %q, want two", addresses)
@@ -112,7 +109,7 @@ var reachCases = []testCase{
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			r := f.Reach(t)
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("public"), NetworkID: r.NetworkID})
-			mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPublicAddress(ExternalNetwork)})
+			mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetPublicAddress(f.External)})
 			mustDelete(ctx, t, f, created.ID)
 			if f.PublicAddresses != nil {
 				if left := f.PublicAddresses(t); len(left) > 0 {

@@ -49,7 +49,7 @@ var refuseCases = []testCase{
 	refusesUpdate("a soft power-off", cloud.SoftPowerOff, cloud.Update{cloud.SetPower{State: cloud.PowerOff, Soft: true}}),
 	refusesUpdate("disks", cloud.WithDisks, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 1024}}),
 	refusesUpdate("security groups", cloud.WithSecurityGroups, cloud.Update{cloud.SetSecurityGroups("default")}),
-	refusesUpdate("a public address", cloud.PublicAddresses, cloud.Update{cloud.SetPublicAddress(ExternalNetwork)}),
+	refusesUpdate("a public address", cloud.PublicAddresses, cloud.Update{cloud.SetPublicAddress("ext-net")}),
 	refusesUpdate("a public address that it is to lose", cloud.PublicAddresses, cloud.Update{cloud.RemovePublicAddress{}}),
 	refusesUpdate("labels", cloud.Labels, cloud.Update{cloud.RemoveLabel("a")}),
 	refusesList("a label filter", cloud.Labels, cloud.ListServers{Labels: map[string]string{"a": "b"}}),

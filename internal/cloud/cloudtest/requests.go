@@ -43,7 +43,7 @@ func Changes() map[string]cloud.Update {
 		"size and off":            slices.Concat(size, cloud.Update{off}),
 		"size and suspended":      slices.Concat(size, cloud.Update{suspended}),
 		"security groups":         {cloud.SetSecurityGroups("ssh\nweb")},
-		"public address":          {cloud.SetPublicAddress(ExternalNetwork)},
+		"public address":          {cloud.SetPublicAddress("ext-net")},
 		"no public address":       {cloud.RemovePublicAddress{}},
 		"groups and off":          {cloud.SetSecurityGroups("ssh\nweb"), off},
 		"labels and off":          slices.Concat(labels, cloud.Update{off}),

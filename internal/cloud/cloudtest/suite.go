@@ -66,7 +66,7 @@ type Fixture struct {
 	Hosts []cloud.Host
 	// Zone is a zone of the cloud; needed with the capability Zones.
 	Zone string
-	// External is an external network of the cloud; needed with the capability Routers.
+	// External is an external network of the cloud; needed with the capabilities Routers and PublicAddresses.
 	External string
 	// Flavors are two of the cloud; needed with the capability Flavors.
 	Flavors [2]string

@@ -10,9 +10,7 @@ import (
 const (
 	// NoGroup is the security group that no cloud has. Every other one exists.
 	NoGroup = "nowhere"
-	// ExternalNetwork is the only external network.
-	ExternalNetwork = "ext-net"
-	// publicAddresses is how many addresses it has.
+	// publicAddresses is how many addresses ExternalNetwork has.
 	publicAddresses = 64
 )
 
@@ -23,13 +21,13 @@ func checkGroups(op string, groups cloud.SecurityGroups) error {
 	return nil
 }
 
-// checkExternal refuses a public address of another network than the external one, and one that
+// checkPublicAddress refuses a public address of another network than the external one, and one that
 // is not free. The caller holds mu.
-func (c *serverClient) checkExternal(op string, s cloud.Server, network string) error {
-	switch {
-	case network != ExternalNetwork:
-		return failure(op, cloud.Rejected, "there is no external network %s", quote(network))
-	case c.publicAddress(s.ID, s.PublicAddress) == "":
+func (c *serverClient) checkPublicAddress(op string, s cloud.Server, network string) error {
+	if err := checkExternal(op, network); err != nil {
+		return err
+	}
+	if c.publicAddress(s.ID, s.PublicAddress) == "" {
 		return failure(op, cloud.Quota, "no address of %s is free", network)
 	}
 	return nil

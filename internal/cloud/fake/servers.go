@@ -271,7 +271,7 @@ func (c *serverClient) refusal(op string, s cloud.Server, update cloud.Update) e
 		case cloud.SetSecurityGroups:
 			err = checkGroups(op, cloud.SecurityGroups(change))
 		case cloud.SetPublicAddress:
-			err = c.checkExternal(op, s, string(change))
+			err = c.checkPublicAddress(op, s, string(change))
 		}
 		if err != nil {
 			return err

@@ -37,10 +37,11 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	networks := newNetworkClient(s, cfg.Network)
 	return &Client{
 		cfg: cfg, session: s, pace: defaultPace,
-		images: newImageClient(s, cfg.Image), flavors: newFlavorClient(s, cfg), networks: newNetworkClient(s, cfg.Network),
-		groups: newServerGroupClient(s), security: newSecurityGroupClient(s, cfg.SecurityGroups), floating: newFloatingIPClient(s),
+		images: newImageClient(s, cfg.Image), flavors: newFlavorClient(s, cfg), networks: networks,
+		groups: newServerGroupClient(s), security: newSecurityGroupClient(s, cfg.SecurityGroups), floating: &floatingIPClient{session: s, networks: networks},
 		snapshots: &snapshotClient{session: s},
 	}, nil
 }

@@ -31,11 +31,7 @@ func (f floatingIP) marker() string { return idOrNone(f.ID) }
 type floatingIPClient struct {
 	session *session
 	// networks finds external networks.
-	networks *lookup
-}
-
-func newFloatingIPClient(s *session) *floatingIPClient {
-	return &floatingIPClient{session: s, networks: newLookup(s, "external network")}
+	networks *networkClient
 }
 
 func descriptionOf(serverID string) string { return "private-cloud-operator server " + serverID }
@@ -51,18 +47,6 @@ func (c *floatingIPClient) made(ctx context.Context, op, serverID string) ([]flo
 	query := url.Values{"description": {descriptionOf(serverID)}, "project_id": {project}}
 	made, err := listPages(ctx, c.session, call, query, "floatingips", floatingIP.marker)
 	return slices.DeleteFunc(made, func(f floatingIP) bool { return f.Description != descriptionOf(serverID) || f.ProjectID != project }), err
-}
-
-// networkID returns the id of the external network of a name.
-func (c *floatingIPClient) networkID(ctx context.Context, op, name string) (string, *cloud.Error) {
-	var got struct {
-		Networks []named `json:"networks"`
-	}
-	call := &call{
-		about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks",
-		query: url.Values{"name": {name}, "router:external": {"true"}, "fields": {"id", "name"}}, op: op, out: &got, limit: maxList,
-	}
-	return c.networks.idOf(ctx, call, name, func() []named { return got.Networks })
 }
 
 // assign returns the floating address of a server, and makes one of an external network if it has none. It calls mark before
@@ -83,7 +67,7 @@ func (c *floatingIPClient) assign(ctx context.Context, op string, s *server, net
 	if address := leadingTo(ports, made); address != "" {
 		return address, nil
 	}
-	external, err := c.networkID(ctx, op, network)
+	external, err := c.networks.externalNetwork(ctx, op, network)
 	if err != nil {
 		return "", err
 	}
@@ -95,18 +79,18 @@ func (c *floatingIPClient) assign(ctx context.Context, op string, s *server, net
 		return "", err
 	}
 	// An address that led to an interface which is gone is used again. One that somebody gave to another server is theirs.
-	if free := slices.IndexFunc(made, func(f floatingIP) bool { return f.PortID == "" && f.NetworkID == external }); free >= 0 {
+	if free := slices.IndexFunc(made, func(f floatingIP) bool { return f.PortID == "" && f.NetworkID == external.ID }); free >= 0 {
 		return c.send(ctx, op, http.MethodPut, "network/floatingips/{id}", "floatingips/"+made[free].ID, network, map[string]any{
 			"port_id": ports[at].ID, "fixed_ip_address": ports[at].ipv4(),
 		})
 	}
 	address, err := c.send(ctx, op, http.MethodPost, "network/floatingips", "floatingips", network, map[string]any{
-		"floating_network_id": external, "port_id": ports[at].ID, "fixed_ip_address": ports[at].ipv4(), "description": descriptionOf(s.ID),
+		"floating_network_id": external.ID, "port_id": ports[at].ID, "fixed_ip_address": ports[at].ipv4(), "description": descriptionOf(s.ID),
 	})
 	if err == nil || err.Kind != cloud.Rejected {
 		return address, err
 	}
-	c.networks.forget()                // the external network may have been replaced since
+	c.networks.externalIDs.forget()    // the external network may have been replaced since
 	if err.Code == alreadyAssociated { // perhaps by a create of this client whose answer was lost
 		made, failed := c.made(ctx, op, s.ID)
 		if failed != nil {

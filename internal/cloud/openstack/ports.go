@@ -11,7 +11,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// port is a network interface of a server in the JSON of the network service.
+// port is a network interface of a server or a router in the JSON of the network service.
 type port struct {
 	ID        string    `json:"id"`
 	DeviceID  string    `json:"device_id"`
@@ -21,7 +21,8 @@ type port struct {
 }
 
 type fixedIP struct {
-	Address string `json:"ip_address"`
+	Address  string `json:"ip_address"`
+	SubnetID string `json:"subnet_id"`
 }
 
 func (p port) marker() string { return idOrNone(p.ID) }

@@ -14,7 +14,6 @@ import (
 const (
 	portID     = "3f0c1f0e-56b6-4d3c-8a5e-5b0a8e1c7d11"
 	addressID  = "77aa9b6e-1d3f-4c68-9a4c-2f8b0f6a9c21"
-	externalID = "9c1d3d5e-0f6b-4f57-8f0d-6c2f3a1e4b31"
 	sshID      = "a1000000-0000-4000-8000-000000000001"
 	webID      = "b2000000-0000-4000-8000-000000000002"
 	aboutPort  = " network/ports/" + portID

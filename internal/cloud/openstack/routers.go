@@ -30,18 +30,7 @@ type router struct {
 	} `json:"external_gateway_info"`
 }
 
-// port is an interface of a router.
-type port struct {
-	ID       string `json:"id"`
-	DeviceID string `json:"device_id"`
-	FixedIPs []struct {
-		SubnetID string `json:"subnet_id"`
-	} `json:"fixed_ips"`
-}
-
 func (r router) marker() string { return idOrNone(r.ID) }
-
-func (p port) marker() string { return idOrNone(p.ID) }
 
 // madeFor reports whether the operator made the router for networks of this name, as far as
 // the router says. Names of routers are not unique.

@@ -117,7 +117,7 @@ func TestReachIsChangedAlone(t *testing.T) {
 	}{
 		"a group that does not exist": {guarded(cloudfake.NoGroup), `there is no security group "nowhere"`},
 		"a network that does not exist": {
-			func(vm *pcapi.VM) { vm.Spec.PublicAddress = &pcapi.VMPublicAddress{Network: "none"} }, `there is no external network "none"`,
+			func(vm *pcapi.VM) { vm.Spec.PublicAddress = &pcapi.VMPublicAddress{Network: "none"} }, `no external network is named "none"`,
 		},
 	}
 	for name, test := range refused {

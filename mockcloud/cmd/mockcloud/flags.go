@@ -118,7 +118,7 @@ func behaviourFlags(flags *flag.FlagSet, o *mockcloud.Options) {
 		})
 	appendTo(flags, &o.ProhibitedTemplates, "prohibited-template", "a `template` or glob that may not be used; repeatable")
 	appendTo(flags, &o.Templates, "template", "a `template` that exists; repeatable (default every template exists)")
-	appendTo(flags, &o.ExternalNetworks, "external-network", "the `name` of a network that routers connect to; repeatable (default ext-net)")
+	appendTo(flags, &o.ExternalNetworks, "external-network", "the `name` of a network that routers connect to, and that has public addresses; repeatable (default ext-net)")
 	flags.Func("host", "a host: `name[:gpu[:hours[:zone]]]` such as node-1:true:24; repeatable (default four hosts)",
 		func(text string) error {
 			host, err := parseHost(text)
