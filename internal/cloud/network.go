@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -18,7 +19,7 @@ type Network struct {
 	// DNSNameservers are the servers for names that servers on the network learn, in their
 	// order. They are nil where the cloud has none or did not say. It needs NetworkDNS.
 	DNSNameservers []string
-	// Router is that of the operator; zero if there is none. It needs Routers.
+	// Router is the one that the operator made; zero if there is none. It needs Routers.
 	Router Router
 	// HalfMade: the cloud makes a network in several calls, and not all of them took
 	// effect. CreateNetwork completes the network.
@@ -39,11 +40,24 @@ type Router struct {
 	// empty if the router is not connected to one, and one of them may be if the cloud did
 	// not say.
 	ExternalNetwork, ExternalID string
+	// Unknown: the cloud does not show its routers at the moment. The other fields are empty.
+	Unknown bool
 }
 
 // ConnectedTo reports whether the router connects to an external network of this name or id.
 func (r Router) ConnectedTo(external string) bool {
-	return external != "" && (r.ExternalNetwork == external || r.ExternalID == external)
+	return external != "" && (r.ExternalNetwork == external || strings.EqualFold(r.ExternalID, external))
+}
+
+// CodeExternalNetworkUnknown is the code of a refusal because the cloud has no external network of a name or id.
+const CodeExternalNetworkUnknown = "externalNetworkUnknown"
+
+// RouterRemover is a client of a cloud in which the router of a network outlives the network, if
+// somebody else deletes that.
+type RouterRemover interface {
+	// DeleteRouters deletes the routers that were made for a network which is gone; it may be
+	// repeated. It fails with Conflict while others use one.
+	DeleteRouters(ctx context.Context, networkID string) error
 }
 
 // CreateNetwork describes a new network. The first three fields are required.
@@ -72,9 +86,6 @@ type UpdateNetwork struct {
 	// ExternalNetwork is the name or id of the external network that the router of the
 	// network connects to. The router is made if there is none. It needs Routers.
 	ExternalNetwork string
-
-	// Key is that of the create. It marks a router that is made.
-	Key string
 }
 
 // NetworkReader reads networks. Its calls need Networks or NetworkAttach.

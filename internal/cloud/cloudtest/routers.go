@@ -32,7 +32,7 @@ var routerCases = []testCase{
 	}},
 	{name: "a network that gets a router later: one, however often it is asked for", needs: routers, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		made := mustCreateNetwork(ctx, t, f, aNetwork())
-		change := cloud.UpdateNetwork{ExternalNetwork: f.External, Key: name("key")}
+		change := cloud.UpdateNetwork{ExternalNetwork: f.External}
 		first, err := f.Client.UpdateNetwork(ctx, made.ID, change)
 		if err != nil || !first.Router.ConnectedTo(f.External) {
 			t.Fatalf("UpdateNetwork: %+v, %v", first, err)

@@ -116,7 +116,7 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 			next.DNSNameservers = change.DNSNameservers
 		}
 		if change.ExternalNetwork != "" {
-			next.Router.ExternalNetwork = change.ExternalNetwork
+			next.Router = cloud.Router{ID: n.Router.ID, ExternalNetwork: change.ExternalNetwork}
 		}
 		if err := cmp.Or(checkGateway(op, next.CIDR, next.Gateway), checkNameservers(op, next.DNSNameservers), checkExternal(op, change.ExternalNetwork)); err != nil {
 			return cloud.Network{}, err

@@ -38,6 +38,8 @@ const (
 	aboutImage
 	// aboutReach is about a port or a floating address of a server.
 	aboutReach
+	// aboutRouters is a listing of routers, which not every network service has.
+	aboutRouters
 )
 
 // call is a request to a service, without the token.

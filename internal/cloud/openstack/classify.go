@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -84,6 +85,9 @@ func (x *exchange) classify(call *call, status int, header http.Header, body []b
 		p.code = ""
 	}
 	e := &cloud.Error{Op: call.op, Code: transport.Truncate(transport.Printable(p.code), 64), Kind: kindOf(call, status, p)}
+	if call.about == aboutRouters && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, status) {
+		e.Kind = cloud.Unsupported
+	}
 	e.Uncertain = call.changes() && (status < 400 || status >= 500 || status == http.StatusRequestTimeout)
 	if e.Kind == cloud.Throttled || status == http.StatusServiceUnavailable {
 		e.RetryAfter = transport.RetryAfter(header, e.Kind == cloud.Throttled)

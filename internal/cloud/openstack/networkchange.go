@@ -37,7 +37,7 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 	}
 	got := networkOf(n, []subnet{changed})
 	if to.ID != "" {
-		got.Router, err = c.connect(ctx, op, n, changed, to, change.Key)
+		got.Router, err = c.connect(ctx, op, n, changed, to)
 	} else {
 		got.Router, err = c.routerOf(ctx, op, n, subnets)
 	}
@@ -47,22 +47,30 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 	return got, nil
 }
 
-// updateSubnet changes a subnet, unless somebody else has changed it since it was read.
+// updateSubnet changes the servers for names and the gateway, in two calls: a gateway that is refused does not keep the others.
 func (c *networkClient) updateSubnet(ctx context.Context, op string, s subnet, change cloud.UpdateNetwork) (subnet, *cloud.Error) {
-	fields := map[string]any{}
-	if change.Gateway != "" {
-		addr, err := gatewayIn(op, s.CIDR, change.Gateway)
-		if err != nil {
+	var err *cloud.Error
+	if len(change.DNSNameservers) > 0 {
+		if s, err = c.putSubnet(ctx, op, s, map[string]any{"dns_nameservers": change.DNSNameservers}); err != nil {
 			return subnet{}, err
 		}
-		fields["gateway_ip"], fields["allocation_pools"] = addr.String(), poolsFor(s, addr)
 	}
-	if len(change.DNSNameservers) > 0 {
-		fields["dns_nameservers"] = change.DNSNameservers
-	}
-	if len(fields) == 0 {
+	if change.Gateway == "" {
 		return s, nil
 	}
+	addr, err := gatewayIn(op, s.CIDR, change.Gateway)
+	if err != nil {
+		return subnet{}, err
+	}
+	changed, err := c.putSubnet(ctx, op, s, map[string]any{"gateway_ip": addr.String(), "allocation_pools": poolsFor(s, addr)})
+	if err != nil && err.Code == "GatewayIpInUse" {
+		err.Kind, err.Detail = cloud.Rejected, "the gateway "+s.Gateway+" is the address of a router, and cannot be changed while that is attached to the network"
+	}
+	return changed, err
+}
+
+// putSubnet changes a subnet, unless somebody else has changed it since it was read.
+func (c *networkClient) putSubnet(ctx context.Context, op string, s subnet, fields map[string]any) (subnet, *cloud.Error) {
 	var got struct {
 		Subnet subnet `json:"subnet"`
 	}
@@ -72,7 +80,7 @@ func (c *networkClient) updateSubnet(ctx context.Context, op string, s subnet, c
 		body:   map[string]any{"subnet": fields},
 	}
 	if err := c.session.do(ctx, call); err != nil {
-		if err.Kind == cloud.NotFound || err.Kind == cloud.NotFoundUnproven { // the subnet, not the network
+		if noSuch(err) { // the subnet, not the network
 			err.Kind = cloud.Busy
 		}
 		return subnet{}, err
@@ -83,8 +91,7 @@ func (c *networkClient) updateSubnet(ctx context.Context, op string, s subnet, c
 	return got.Subnet, nil
 }
 
-// DeleteNetwork deletes a network with its subnets. The router goes first: once the network
-// is gone, nothing refers to the router.
+// DeleteNetwork deletes a network with its subnets. The router goes first: the service refuses to delete a network with one.
 func (c *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 	op := "delete network " + quote(id)
 	ctx, end, err := c.session.beginAbout(ctx, op, id)
@@ -92,11 +99,7 @@ func (c *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 		return err
 	}
 	defer end()
-	n, err := c.readNetwork(ctx, op, id)
-	if err != nil {
-		return err
-	}
-	if err := c.removeRouters(ctx, op, n); err != nil {
+	if err := c.removeRouters(ctx, op, id); err != nil {
 		return err
 	}
 	return asError(c.session.do(ctx, c.networkDeletion(op, id)))

@@ -32,6 +32,9 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 		if to, err = c.externalNetwork(ctx, op, req.ExternalNetwork); err != nil {
 			return cloud.Network{}, err
 		}
+		if _, err = c.listRouters(ctx, op, url.Values{"name": {req.Name}}); err != nil {
+			return cloud.Network{}, err // else a network would be made that cannot get its router
+		}
 	}
 	made, err := c.halfMade(ctx, op, req)
 	if err != nil {
@@ -42,14 +45,14 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 		if err != nil {
 			return cloud.Network{}, err
 		}
-		return c.completed(ctx, op, *made, s, req, to)
+		return c.completed(ctx, op, *made, s, to)
 	}
 	if made, err = c.createBare(ctx, op, req); err != nil {
 		return cloud.Network{}, err
 	}
 	s, err := c.createSubnet(ctx, op, *made, req, gateway)
 	if err == nil {
-		return c.completed(ctx, op, *made, s, req, to)
+		return c.completed(ctx, op, *made, s, to)
 	}
 	if !err.Uncertain && err.Kind != cloud.Throttled && c.bare(ctx, op, made.ID) && c.session.do(ctx, c.networkDeletion(op, made.ID)) == nil {
 		return cloud.Network{}, err // nothing is left of a refused create
@@ -60,13 +63,13 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 
 // completed returns a network with its subnet, and makes its router. Where that fails, the
 // network exists: a change of it makes the router.
-func (c *networkClient) completed(ctx context.Context, op string, n neutronNetwork, s subnet, req cloud.CreateNetwork, to neutronNetwork) (cloud.Network, error) {
+func (c *networkClient) completed(ctx context.Context, op string, n neutronNetwork, s subnet, to neutronNetwork) (cloud.Network, error) {
 	got := networkOf(n, []subnet{s})
 	if to.ID == "" {
 		return got, nil
 	}
 	var err *cloud.Error
-	if got.Router, err = c.connect(ctx, op, n, s, to, req.IdempotencyKey); err != nil {
+	if got.Router, err = c.connect(ctx, op, n, s, to); err != nil {
 		err.Uncertain = true
 		return cloud.Network{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -16,7 +17,7 @@ import (
 )
 
 // externalID is the id of the external network of a neutron.
-const externalID = "e0000000-0000-4000-8000-000000000000"
+const externalID = "9c1d3d5e-0f6b-4f57-8f0d-6c2f3a1e4b31"
 
 // object is a resource in the JSON of neutron.
 type object map[string]any
@@ -37,11 +38,19 @@ type neutron struct {
 	// no effect if unsent.
 	changes, cut int
 	unsent       bool
+	// asked are the reads by kind.
+	asked map[string]int
+	// hidden are the kinds that the account lacks the right to read: listings are empty.
+	hidden map[string]bool
+	// refused are the statuses of requests by method and kind, such as "GET routers".
+	refused map[string]int
+	// seen is called with each request; may be nil.
+	seen func(*http.Request)
 }
 
 func newNeutron(t *testing.T) (*neutron, func() *Client) {
 	t.Helper()
-	n := &neutron{all: map[string][]object{"networks": {{"id": externalID, "name": "ext-net", "project_id": "another", "router:external": true}}}}
+	n := &neutron{asked: map[string]int{}, hidden: map[string]bool{}, refused: map[string]int{}, all: map[string][]object{"networks": {{"id": externalID, "name": "ext-net", "project_id": "another", "router:external": true}}}}
 	s := newStub(t)
 	s.network = n
 	return n, func() *Client { return s.client() }
@@ -50,6 +59,9 @@ func newNeutron(t *testing.T) (*neutron, func() *Client) {
 func (n *neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.seen != nil {
+		n.seen(r)
+	}
 	changes := r.Method != http.MethodGet
 	if changes {
 		n.changes++
@@ -82,6 +94,12 @@ func (n *neutron) answer(r *http.Request) (int, object) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/network/v2.0/"), "/")
 	kind := parts[0]
 	noun := strings.TrimSuffix(kind, "s")
+	if r.Method == http.MethodGet {
+		n.asked[kind]++
+	}
+	if status := n.refused[r.Method+" "+kind]; status != 0 {
+		return status, object{}
+	}
 	if len(parts) == 1 && r.Method == http.MethodGet {
 		return http.StatusOK, object{kind: n.find(kind, r)}
 	}
@@ -100,9 +118,12 @@ func (n *neutron) answer(r *http.Request) (int, object) {
 		if kind == "subnets" && body[noun]["gateway_ip"] != nil && n.interfacesOf("subnet", found.text("id")) > 0 {
 			return refusal(http.StatusConflict, "GatewayIpInUse")
 		}
-		for field, value := range body[noun] {
-			found[field] = value
+		if kind == "routers" {
+			if status, answer := n.gateway(body[noun]); answer != nil {
+				return status, answer
+			}
 		}
+		maps.Copy(found, body[noun])
 	}
 	return http.StatusOK, object{noun: found}
 }
@@ -110,10 +131,13 @@ func (n *neutron) answer(r *http.Request) (int, object) {
 // find returns the resources that match the query of a request.
 func (n *neutron) find(kind string, r *http.Request) []object {
 	found := []object{}
+	if n.hidden[kind] {
+		return found
+	}
 	for _, o := range n.all[kind] {
 		matches := true
 		for field, values := range r.URL.Query() {
-			matches = matches && (field == "limit" || slices.Contains(values, fmt.Sprint(o[field])))
+			matches = matches && (field == "limit" || field == "fields" || slices.Contains(values, fmt.Sprint(o[field])))
 		}
 		if matches {
 			found = append(found, o)
@@ -132,10 +156,8 @@ func (n *neutron) get(kind, id string) object {
 
 func (n *neutron) create(kind, noun string, o object) (int, object) {
 	if kind == "routers" {
-		external, _ := o["external_gateway_info"].(map[string]any)
-		id, _ := external["network_id"].(string)
-		if to := n.get("networks", id); to == nil || to["router:external"] != true {
-			return refusal(http.StatusBadRequest, "BadRequest")
+		if status, answer := n.gateway(o); answer != nil {
+			return status, answer
 		}
 	}
 	if kind == "subnets" && len(n.all["subnets"]) > 0 && slices.ContainsFunc(n.all["subnets"], func(s object) bool {
@@ -144,6 +166,19 @@ func (n *neutron) create(kind, noun string, o object) (int, object) {
 		return refusal(http.StatusBadRequest, "InvalidInput")
 	}
 	return http.StatusCreated, object{noun: n.add(kind, o)}
+}
+
+// gateway refuses a router that is to be connected to what is no external network.
+func (n *neutron) gateway(router object) (int, object) {
+	external, _ := router["external_gateway_info"].(map[string]any)
+	id, _ := external["network_id"].(string)
+	switch to := n.get("networks", id); {
+	case to == nil:
+		return refusal(http.StatusNotFound, "NetworkNotFound")
+	case to["router:external"] != true:
+		return http.StatusBadRequest, object{"NeutronError": object{"type": "BadRequest", "message": "Bad router request: Network " + id + " is not an external network."}}
+	}
+	return 0, nil
 }
 
 func (n *neutron) add(kind string, o object) object {
@@ -174,14 +209,17 @@ func (n *neutron) act(r object, action string, body object) (int, object) {
 	for _, p := range n.all["ports"] {
 		other := n.get("subnets", p.text("subnet"))
 		switch {
+		case other == nil:
+		case p.text("device_id") == r.text("id") && p.text("subnet") == s.text("id"):
+			return http.StatusBadRequest, object{"NeutronError": object{"type": "BadRequest", "message": "Bad router request: Router already has a port on subnet " + s.text("id") + "."}}
 		case p.text("device_id") == r.text("id") && overlapping(other, s):
-			return refusal(http.StatusBadRequest, "BadRequest") // the same subnet, or one that overlaps
+			return refusal(http.StatusBadRequest, "BadRequest") // one that overlaps
 		case p.text("subnet") == s.text("id"):
 			return refusal(http.StatusConflict, "IpAddressAlreadyAllocated") // the address of the gateway
 		}
 	}
 	n.add("ports", object{
-		"device_id": r.text("id"), "device_owner": "network:router_interface", "subnet": s.text("id"), "fixed_ips": []object{{"subnet_id": s.text("id")}},
+		"device_id": r.text("id"), "device_owner": "network:router_interface", "network_id": s.text("network_id"), "subnet": s.text("id"), "fixed_ips": []object{{"subnet_id": s.text("id")}},
 	})
 	return http.StatusOK, object{"id": r.text("id")}
 }
@@ -194,12 +232,11 @@ func (n *neutron) remove(kind string, o object) (int, object) {
 			return refusal(http.StatusConflict, "RouterInUse")
 		}
 	case "networks":
-		of := func(s object) bool { return s.text("network_id") == id }
-		for _, s := range n.all["subnets"] {
-			if of(s) && n.interfacesOf("subnet", s.text("id")) > 0 {
-				return refusal(http.StatusConflict, "NetworkInUse")
-			}
+		of := func(o object) bool { return o.text("network_id") == id }
+		if slices.ContainsFunc(n.all["ports"], func(p object) bool { return of(p) && p.text("device_owner") != "network:dhcp" }) {
+			return refusal(http.StatusConflict, "NetworkInUse")
 		}
+		n.all["ports"] = slices.DeleteFunc(n.all["ports"], of)
 		n.all["subnets"] = slices.DeleteFunc(n.all["subnets"], of)
 	}
 	n.all[kind] = slices.DeleteFunc(n.all[kind], func(o object) bool { return o.text("id") == id })
@@ -224,6 +261,22 @@ func (n *neutron) counts() map[string]int {
 	return map[string]int{
 		"networks": len(n.all["networks"]) - 1, "subnets": len(n.all["subnets"]), "routers": len(n.all["routers"]), "interfaces": len(n.all["ports"]),
 	}
+}
+
+// addPort adds a port that is no interface of a router to a network.
+func (n *neutron) addPort(network, owner string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.add("ports", object{"network_id": network, "device_owner": owner, "device_id": someID})
+}
+
+// reads returns how many reads there were of each kind since the last call.
+func (n *neutron) reads() map[string]int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	taken := n.asked
+	n.asked = map[string]int{}
+	return taken
 }
 
 // attachAnother attaches the only router to the subnet of another network.
@@ -252,7 +305,7 @@ func stepOf(t *testing.T, c *Client, req cloud.CreateNetwork, deleted bool) (don
 	case at < 0 || all[at].HalfMade:
 		_, _ = c.CreateNetwork(t.Context(), req)
 	case !all[at].Router.ConnectedTo(req.ExternalNetwork):
-		_, _ = c.UpdateNetwork(t.Context(), all[at].ID, cloud.UpdateNetwork{ExternalNetwork: req.ExternalNetwork, Key: req.IdempotencyKey})
+		_, _ = c.UpdateNetwork(t.Context(), all[at].ID, cloud.UpdateNetwork{ExternalNetwork: req.ExternalNetwork})
 	default:
 		return true
 	}

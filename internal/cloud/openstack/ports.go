@@ -15,6 +15,7 @@ import (
 type port struct {
 	ID        string    `json:"id"`
 	DeviceID  string    `json:"device_id"`
+	Owner     string    `json:"device_owner"`
 	NetworkID string    `json:"network_id"`
 	Groups    []string  `json:"security_groups"`
 	FixedIPs  []fixedIP `json:"fixed_ips"`

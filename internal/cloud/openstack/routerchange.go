@@ -10,12 +10,19 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+var _ cloud.RouterRemover = (*Client)(nil)
+
 // externalNetwork returns the external network of a name or an id.
 func (c *networkClient) externalNetwork(ctx context.Context, op, nameOrID string) (neutronNetwork, *cloud.Error) {
 	if looksLikeID.MatchString(nameOrID) {
-		n, err := c.readNetwork(ctx, op, nameOrID)
-		if err != nil && noSuch(err) || err == nil && !n.External {
-			return neutronNetwork{}, refuse(op, cloud.Rejected, "no external network has the id %s", quote(nameOrID))
+		id := strings.ToLower(nameOrID) // as the service shows it
+		n, err := c.readNetwork(ctx, op, id)
+		switch {
+		case err != nil && err.Kind == cloud.NotFoundUnproven:
+			err.Kind = cloud.Unreadable // it says nothing about the network that is to be connected either
+		case err != nil && err.Kind == cloud.NotFound, err == nil && !n.External:
+			err = refuse(op, cloud.Rejected, "no external network has the id %s", quote(nameOrID))
+			err.Code = cloud.CodeExternalNetworkUnknown
 		}
 		return n, err
 	}
@@ -24,7 +31,7 @@ func (c *networkClient) externalNetwork(ctx context.Context, op, nameOrID string
 	}
 	call := &call{
 		about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks",
-		query: url.Values{"name": {nameOrID}, "router:external": {"true"}}, op: op, out: &got, limit: maxList,
+		query: url.Values{"name": {nameOrID}, "router:external": {"true"}, "fields": {"id", "name"}}, op: op, out: &got, limit: maxList,
 	}
 	id, err := c.externalIDs.idOf(ctx, call, nameOrID, func() []named { return got.Networks })
 	return neutronNetwork{ID: id, Name: nameOrID}, err
@@ -32,70 +39,91 @@ func (c *networkClient) externalNetwork(ctx context.Context, op, nameOrID string
 
 // connect attaches a network to a router of its own, which connects it to the external one. It
 // makes the router unless an earlier call has.
-func (c *networkClient) connect(ctx context.Context, op string, n neutronNetwork, s subnet, to neutronNetwork, key string) (cloud.Router, *cloud.Error) {
-	r, attached, err := c.ownRouter(ctx, op, n, s)
+func (c *networkClient) connect(ctx context.Context, op string, n neutronNetwork, s subnet, to neutronNetwork) (cloud.Router, *cloud.Error) {
+	r, attached, err := c.ownRouter(ctx, op, n.ID, s)
+	made := err == nil && r == nil
 	switch {
 	case err != nil:
-	case r == nil:
-		r, err = c.createRouter(ctx, op, n.Name, to.ID, key)
+	case made:
+		r, err = c.createRouter(ctx, op, n, to.ID)
 	case r.externalID() != to.ID:
 		err = c.routerCall(ctx, op, r.ID, "", map[string]any{"router": map[string]any{"external_gateway_info": map[string]any{"network_id": to.ID}}})
 	}
 	if err == nil && !attached {
-		err = c.routerCall(ctx, op, r.ID, "/add_router_interface", map[string]any{"subnet_id": s.ID})
+		err = c.attach(ctx, op, r.ID, s, made)
 	}
+	if err == nil {
+		return cloud.Router{ID: r.ID, ExternalNetwork: to.Name, ExternalID: to.ID}, nil
+	}
+	// The external network may have been replaced since it was looked up.
+	if err.Code == "NetworkNotFound" || strings.HasSuffix(err.Detail, "is not an external network.") {
+		c.externalIDs.forget()
+		err.Kind = cloud.Busy
+	}
+	return cloud.Router{}, err
+}
+
+// ownRouter returns the router of a network that is attached to the subnet, or else the oldest of it: an interrupted call has
+// left it. It returns nil if there is none.
+func (c *networkClient) ownRouter(ctx context.Context, op, networkID string, s subnet) (own *router, attached bool, err *cloud.Error) {
+	routers, err := c.routersOf(ctx, op, networkID)
+	if err != nil || len(routers) == 0 {
+		return nil, false, err
+	}
+	ports, err := c.interfaces(ctx, op, routers)
 	if err != nil {
-		if err.Kind == cloud.Rejected {
-			c.externalIDs.forget()
-		}
-		return cloud.Router{}, err
+		return nil, false, err
 	}
-	return cloud.Router{ID: r.ID, ExternalNetwork: to.Name, ExternalID: to.ID}, nil
+	at := slices.IndexFunc(routers, func(r router) bool {
+		return slices.ContainsFunc(ports, func(p port) bool { return p.DeviceID == r.ID && p.on([]subnet{s}) })
+	})
+	return &routers[max(at, 0)], at >= 0, nil
 }
 
-// ownRouter returns the router that is attached to the subnet, or else the oldest that is
-// attached to none: an interrupted call has left it. One with the subnet of another network
-// belongs to that one. It returns nil if there is none.
-func (c *networkClient) ownRouter(ctx context.Context, op string, n neutronNetwork, s subnet) (own *router, attached bool, err *cloud.Error) {
-	routers, err := c.listRouters(ctx, op, url.Values{"name": {n.Name}})
-	if err != nil && noSuch(err) {
-		return nil, false, refuse(op, cloud.Unsupported, "the network service of this cloud has no routers")
-	}
-	for _, r := range routers {
-		if !r.madeFor(n.Name) {
-			continue
-		}
-		ports, err := c.interfaces(ctx, op, r.ID)
-		switch {
-		case err != nil:
-			return nil, false, err
-		case slices.ContainsFunc(ports, func(p port) bool { return p.on([]subnet{s}) }):
-			return &r, true, nil
-		case len(ports) == 0 && own == nil:
-			own = &r
-		}
-	}
-	return own, false, err
-}
-
-// createRouter makes a router. It is never sent twice.
-func (c *networkClient) createRouter(ctx context.Context, op, name, external, key string) (*router, *cloud.Error) {
+// createRouter makes a router. It is never sent twice. An account that may make routers and not see them would make another one
+// with each try: what it makes is deleted.
+func (c *networkClient) createRouter(ctx context.Context, op string, n neutronNetwork, external string) (*router, *cloud.Error) {
 	var got struct {
 		Router router `json:"router"`
 	}
 	call := &call{
 		about: aboutCreate, service: network, method: http.MethodPost, route: "network/routers", path: "routers", op: op, out: &got,
 		body: map[string]any{"router": map[string]any{
-			"name": name, "description": strings.TrimSpace(ownerMark + " " + key), "external_gateway_info": map[string]any{"network_id": external},
+			"name": n.Name, "description": routerMark + n.ID, "external_gateway_info": map[string]any{"network_id": external},
 		}},
 	}
 	if err := c.session.do(ctx, call); err != nil {
 		return nil, err
 	}
-	if !isID(got.Router.ID) {
+	made := got.Router
+	if !isID(made.ID) {
 		return nil, unreadable(call, "the answer has no id of a router")
 	}
-	return &got.Router, nil
+	visible, err := c.routersOf(ctx, op, n.ID)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(visible, func(r router) bool { return r.ID == made.ID }) {
+		return &made, nil
+	}
+	err = refuse(op, cloud.Forbidden, "the account may make routers, and the service does not show it router %s, which it made: grant it the right get_router", made.ID)
+	if left := c.deleteRouter(ctx, op, made.ID); left != nil {
+		err.Detail += "; the router is left: " + left.Detail
+	}
+	return nil, err
+}
+
+// attach attaches a router to a subnet. A router that this call made is deleted if the service refuses that: somebody else's
+// router may have the address of the gateway for as long as the network exists.
+func (c *networkClient) attach(ctx context.Context, op, id string, s subnet, made bool) *cloud.Error {
+	err := c.routerCall(ctx, op, id, "/add_router_interface", map[string]any{"subnet_id": s.ID})
+	if err == nil || strings.Contains(err.Detail, "already has a port on subnet") { // by a call whose answer was lost
+		return nil
+	}
+	if made && !err.Uncertain && err.Kind != cloud.Throttled {
+		_ = c.deleteRouter(ctx, op, id) // one that is left is found by its description
+	}
+	return err
 }
 
 // routerCall changes a router. That it is gone says nothing of the network: the next call
@@ -110,60 +138,89 @@ func (c *networkClient) routerCall(ctx context.Context, op, id, action string, b
 	return err
 }
 
-// removeRouters removes the routers that were made for a network: those that are attached to
-// its subnets, and those that an interrupted call has left without a subnet. It fails with
-// Conflict if others use one.
-func (c *networkClient) removeRouters(ctx context.Context, op string, n neutronNetwork) *cloud.Error {
-	routers, err := c.visibleRouters(ctx, op, url.Values{"name": {n.Name}})
+// DeleteRouters deletes the routers that were made for a network which is gone.
+func (c *Client) DeleteRouters(ctx context.Context, networkID string) error {
+	op := "delete the router of network " + quote(networkID)
+	ctx, end, err := c.session.beginAbout(ctx, op, networkID)
 	if err != nil {
 		return err
 	}
-	routers = slices.DeleteFunc(routers, func(r router) bool { return !r.madeFor(n.Name) })
-	if len(routers) == 0 {
+	defer end()
+	return asError(c.networks.removeRouters(ctx, op, networkID))
+}
+
+// removeRouters removes the routers that were made for a network. It fails with Conflict, and changes nothing, if something else
+// is on the network, which the service would not delete then, or if others use a router. An account that may not list
+// routers has made none.
+func (c *networkClient) removeRouters(ctx context.Context, op, networkID string) *cloud.Error {
+	routers, err := c.routersOf(ctx, op, networkID)
+	switch {
+	case cloud.Is(asError(err), cloud.Unsupported, cloud.Forbidden):
 		return nil
+	case err != nil || len(routers) == 0:
+		return err
 	}
-	subnets, err := c.listSubnets(ctx, op, aboutNetwork, url.Values{"network_id": {n.ID}})
+	ports, err := c.listPorts(ctx, op, url.Values{"network_id": {networkID}})
 	if err != nil {
 		return err
+	}
+	for _, p := range ports {
+		if p.keepsNetwork(networkID, routers) {
+			return refuse(op, cloud.Conflict, "port %s of the network is in use%s: its router stays as well", p.ID, p.byWhom())
+		}
+	}
+	attached, err := c.interfaces(ctx, op, routers)
+	if err != nil {
+		return err
+	}
+	for _, p := range attached {
+		if p.NetworkID != networkID {
+			return refuse(op, cloud.Conflict,
+				"router %s of the network is attached to network %s too: detach it there, and it is deleted with its own", p.DeviceID, p.NetworkID)
+		}
+	}
+	for _, p := range attached {
+		err := c.session.do(ctx, &call{
+			about: aboutNetwork, service: network, method: http.MethodPut, route: "network/routers/{id}/remove_router_interface",
+			path: "routers/" + p.DeviceID + "/remove_router_interface", op: op, body: map[string]any{"port_id": p.ID},
+		})
+		if err := unlessGone(err); err != nil {
+			return err
+		}
 	}
 	for _, r := range routers {
-		if err := c.removeRouter(ctx, op, r, subnets); err != nil {
+		if err := c.deleteRouter(ctx, op, r.ID); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *networkClient) removeRouter(ctx context.Context, op string, r router, subnets []subnet) *cloud.Error {
-	ports, err := c.interfaces(ctx, op, r.ID)
-	if err != nil {
-		return err
+// keepsNetwork reports whether a port keeps the service from deleting the network. Those of the service itself go with it.
+func (p port) keepsNetwork(networkID string, routers []router) bool {
+	if p.NetworkID != networkID {
+		return false
 	}
-	own, others := []port{}, 0
-	for _, p := range ports {
-		if p.on(subnets) {
-			own = append(own, p)
-		} else {
-			others++
-		}
+	if p.attaches() {
+		return !slices.ContainsFunc(routers, func(r router) bool { return r.ID == p.DeviceID })
 	}
-	switch {
-	case others > 0 && len(own) == 0:
-		return nil // it is that of another network
-	case others > 0:
-		return refuse(op, cloud.Conflict, "router %s of the network has interfaces on %d other subnets: detach it from them in the cloud, and it is deleted with the network", r.ID, others)
+	return !strings.HasPrefix(p.Owner, "network:")
+}
+
+// byWhom says what uses a port.
+func (p port) byWhom() string {
+	if !isID(p.DeviceID) {
+		return ""
 	}
-	for _, p := range own {
-		err := c.session.do(ctx, &call{
-			about: aboutNetwork, service: network, method: http.MethodPut, route: "network/routers/{id}/remove_router_interface",
-			path: "routers/" + r.ID + "/remove_router_interface", op: op, body: map[string]any{"port_id": p.ID},
-		})
-		if err := unlessGone(err); err != nil {
-			return err
-		}
+	if strings.HasPrefix(p.Owner, "compute:") {
+		return " by server " + p.DeviceID
 	}
+	return " by " + p.DeviceID
+}
+
+func (c *networkClient) deleteRouter(ctx context.Context, op, id string) *cloud.Error {
 	return unlessGone(c.session.do(ctx, &call{
-		about: aboutNetwork, service: network, method: http.MethodDelete, route: "network/routers/{id}", path: "routers/" + r.ID, op: op,
+		about: aboutNetwork, service: network, method: http.MethodDelete, route: "network/routers/{id}", path: "routers/" + id, op: op,
 	}))
 }
 

@@ -11,8 +11,13 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// ownerMark begins the descriptions of what the operator makes.
-const ownerMark = "private-cloud-operator"
+const (
+	// ownerMark begins the descriptions of what the operator makes.
+	ownerMark = "private-cloud-operator"
+	// routerMark begins those of routers, and the id of the network follows. It is the only proof of whose a router is: names
+	// are not unique, and can be changed.
+	routerMark = ownerMark + " network "
+)
 
 // interfaceOwners are the values of device_owner of ports by which routers are attached to
 // subnets: of central, distributed and redundant routers.
@@ -21,8 +26,8 @@ var interfaceOwners = []string{"network:router_interface", "network:router_inter
 // router is a router in the JSON of the network service.
 type router struct {
 	ID          string `json:"id"`
-	Name        string `json:"name"`
 	Description string `json:"description"`
+	ProjectID   string `json:"project_id"`
 	CreatedAt   stamp  `json:"created_at"`
 	// External is nil without an external network.
 	External *struct {
@@ -32,10 +37,13 @@ type router struct {
 
 func (r router) marker() string { return idOrNone(r.ID) }
 
-// madeFor reports whether the operator made the router for networks of this name, as far as
-// the router says. Names of routers are not unique.
-func (r router) madeFor(name string) bool {
-	return r.Name == name && strings.HasPrefix(r.Description, ownerMark)
+// networkID returns the id of the network that the operator made the router for, empty if it did not make it.
+func (r router) networkID() string {
+	id, marked := strings.CutPrefix(r.Description, routerMark)
+	if !marked {
+		return ""
+	}
+	return id
 }
 
 // externalID returns the id of the external network of a router, empty if it has none.
@@ -48,42 +56,71 @@ func (r router) externalID() string {
 
 // on reports whether a port is on one of some subnets.
 func (p port) on(subnets []subnet) bool {
-	for _, ip := range p.FixedIPs {
-		if slices.ContainsFunc(subnets, func(s subnet) bool { return s.ID == ip.SubnetID }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.FixedIPs, func(ip fixedIP) bool {
+		return slices.ContainsFunc(subnets, func(s subnet) bool { return s.ID == ip.SubnetID })
+	})
 }
 
-// listRouters lists the routers of the project that match a query and that the operator made,
-// oldest first.
+// attaches reports whether a port attaches a router to a subnet.
+func (p port) attaches() bool { return slices.Contains(interfaceOwners, p.Owner) }
+
+// listRouters lists the routers of the project that match a query and that the operator made, oldest first. The service may
+// ignore a query, and an administrator sees those of all projects.
 func (c *networkClient) listRouters(ctx context.Context, op string, query url.Values) ([]router, *cloud.Error) {
 	project, err := c.session.project(ctx, op)
 	if err != nil {
 		return nil, err
 	}
 	query.Set("project_id", project)
-	call := &call{about: aboutNetwork, service: network, method: http.MethodGet, route: "network/routers", path: "routers", op: op}
+	query["fields"] = []string{"id", "description", "project_id", "created_at", "external_gateway_info"}
+	call := &call{about: aboutRouters, service: network, method: http.MethodGet, route: "network/routers", path: "routers", op: op}
 	routers, err := listPages(ctx, c.session, call, query, "routers", router.marker)
 	if err != nil {
+		if err.Kind == cloud.Unsupported {
+			err.Detail = "the network service of this cloud has no routers"
+		}
 		return nil, err
 	}
-	routers = slices.DeleteFunc(routers, func(r router) bool { return !strings.HasPrefix(r.Description, ownerMark) })
+	routers = slices.DeleteFunc(routers, func(r router) bool {
+		return r.networkID() == "" || r.ProjectID != "" && r.ProjectID != project
+	})
 	slices.SortFunc(routers, func(a, b router) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), strings.Compare(a.ID, b.ID))
 	})
 	return routers, nil
 }
 
-// visibleRouters is listRouters for reads: a network service without routers, and an account
-// that may not see any, has none.
-func (c *networkClient) visibleRouters(ctx context.Context, op string, query url.Values) ([]router, *cloud.Error) {
-	routers, err := c.listRouters(ctx, op, query)
-	if err != nil && (noSuch(err) || err.Kind == cloud.Forbidden) {
-		return nil, nil
+// routersOf lists the routers that were made for a network.
+func (c *networkClient) routersOf(ctx context.Context, op, networkID string) ([]router, *cloud.Error) {
+	routers, err := c.listRouters(ctx, op, url.Values{"description": {routerMark + networkID}})
+	return slices.DeleteFunc(routers, func(r router) bool { return r.networkID() != networkID }), err
+}
+
+// interfaces lists the ports by which routers of the project are attached to subnets: all, or those of the routers given.
+func (c *networkClient) interfaces(ctx context.Context, op string, routers []router) ([]port, *cloud.Error) {
+	project, err := c.session.project(ctx, op)
+	if err != nil {
+		return nil, err
 	}
-	return routers, err
+	query := url.Values{"device_owner": slices.Clone(interfaceOwners)}
+	for _, r := range routers {
+		query.Add("device_id", r.ID)
+	}
+	if len(routers) == 0 {
+		query.Set("project_id", project)
+	}
+	ports, err := c.listPorts(ctx, op, query)
+	return slices.DeleteFunc(ports, func(p port) bool { return !p.attaches() }), err
+}
+
+func (c *networkClient) listPorts(ctx context.Context, op string, query url.Values) ([]port, *cloud.Error) {
+	query["fields"] = []string{"id", "device_id", "device_owner", "network_id", "fixed_ips"}
+	call := &call{about: aboutNetwork, service: network, method: http.MethodGet, route: "network/ports", path: "ports", op: op}
+	ports, err := listPages(ctx, c.session, call, query, "ports", port.marker)
+	if err != nil && noSuch(err) {
+		err.Kind = cloud.Unreadable // of a listing, it says nothing about a network
+	}
+	return ports, err
 }
 
 // noSuch reports whether an answer was 404.
@@ -91,18 +128,10 @@ func noSuch(err *cloud.Error) bool {
 	return err.Kind == cloud.NotFound || err.Kind == cloud.NotFoundUnproven
 }
 
-// interfaces lists the ports by which routers are attached to subnets, all or those of one router.
-func (c *networkClient) interfaces(ctx context.Context, op, routerID string) ([]port, *cloud.Error) {
-	query := url.Values{"device_owner": interfaceOwners}
-	if routerID != "" {
-		query.Set("device_id", routerID)
-	}
-	call := &call{about: aboutCloud, service: network, method: http.MethodGet, route: "network/ports", path: "ports", op: op}
-	return listPages(ctx, c.session, call, query, "ports", port.marker)
-}
-
 // routing is which routers are attached to which subnets.
 type routing struct {
+	// unknown: the service does not show routers or their ports.
+	unknown bool
 	routers []router
 	ports   []port
 	// names are those of the external networks, by id.
@@ -111,9 +140,12 @@ type routing struct {
 
 // of returns the router of a network with these subnets.
 func (r routing) of(n neutronNetwork, subnets []subnet) cloud.Router {
+	if r.unknown {
+		return cloud.Router{Unknown: true}
+	}
 	for _, made := range r.routers {
 		attached := func(p port) bool { return p.DeviceID == made.ID && p.on(subnets) }
-		if made.madeFor(n.Name) && slices.ContainsFunc(r.ports, attached) {
+		if made.networkID() == n.ID && slices.ContainsFunc(r.ports, attached) {
 			external := made.externalID()
 			return cloud.Router{ID: made.ID, ExternalNetwork: r.names[external], ExternalID: external}
 		}
@@ -121,45 +153,57 @@ func (r routing) of(n neutronNetwork, subnets []subnet) cloud.Router {
 	return cloud.Router{}
 }
 
-// routingOfAll returns the routing of the networks of a listing, which has the external ones.
-func (c *networkClient) routingOfAll(ctx context.Context, op string, networks []neutronNetwork) (routing, *cloud.Error) {
-	routers, err := c.visibleRouters(ctx, op, url.Values{})
-	if err != nil || len(routers) == 0 {
+// unlessUnknown returns the routing, and an error only if it is one of the whole cloud: what reads networks must not depend
+// on routers, which most networks do not have.
+func unlessUnknown(ctx context.Context, r routing, err *cloud.Error) (routing, *cloud.Error) {
+	switch {
+	case err == nil:
+		return r, nil
+	case err.Kind == cloud.Unsupported:
+		return routing{}, nil // there are none
+	case ctx.Err() != nil, cloud.Is(err, cloud.Throttled, cloud.Unauthorized):
 		return routing{}, err
 	}
-	found := routing{routers: routers, names: map[string]string{}}
+	return routing{unknown: true}, nil
+}
+
+// routingOfAll returns the routing of the networks of a listing, which has the external ones. Without any, no router is
+// connected, and nothing is asked.
+func (c *networkClient) routingOfAll(ctx context.Context, op string, networks []neutronNetwork) (routing, *cloud.Error) {
+	found := routing{names: map[string]string{}}
 	for _, n := range networks {
 		if n.External {
 			found.names[n.ID] = n.Name
 		}
 	}
-	found.ports, err = c.interfaces(ctx, op, "")
-	return found, err
+	if len(found.names) == 0 {
+		return found, nil
+	}
+	var err *cloud.Error
+	if found.routers, err = c.listRouters(ctx, op, url.Values{}); err == nil && len(found.routers) > 0 {
+		found.ports, err = c.interfaces(ctx, op, nil)
+	}
+	return unlessUnknown(ctx, found, err)
 }
 
 // routerOf returns the router of one network.
 func (c *networkClient) routerOf(ctx context.Context, op string, n neutronNetwork, subnets []subnet) (cloud.Router, *cloud.Error) {
-	routers, err := c.visibleRouters(ctx, op, url.Values{"name": {n.Name}})
-	if err != nil {
+	var found routing
+	var err *cloud.Error
+	if found.routers, err = c.routersOf(ctx, op, n.ID); err == nil && len(found.routers) > 0 {
+		found.ports, err = c.interfaces(ctx, op, found.routers)
+	}
+	if found, err = unlessUnknown(ctx, found, err); err != nil {
 		return cloud.Router{}, err
 	}
-	for _, made := range routers {
-		ports, err := c.interfaces(ctx, op, made.ID)
-		if err != nil {
-			return cloud.Router{}, err
-		}
-		found := routing{routers: []router{made}, ports: ports}.of(n, subnets)
-		if found.ID == "" {
-			continue
-		}
-		if found.ExternalID != "" {
-			external, err := c.readNetwork(ctx, op, found.ExternalID)
-			if err != nil && !noSuch(err) {
-				return cloud.Router{}, err
-			}
-			found.ExternalNetwork = external.Name
-		}
-		return found, nil
+	r := found.of(n, subnets)
+	if r.ExternalID == "" {
+		return r, nil
 	}
-	return cloud.Router{}, nil
+	external, err := c.readNetwork(ctx, op, r.ExternalID)
+	if err != nil && !noSuch(err) && err.Kind != cloud.Forbidden {
+		return cloud.Router{}, err
+	}
+	r.ExternalNetwork = external.Name
+	return r, nil
 }

@@ -2,7 +2,6 @@ package openstack
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -24,8 +23,8 @@ func TestRouterIsMadeWithTheNetworkAndRemovedWithIt(t *testing.T) {
 	if err != nil || made.Router.ExternalNetwork != "ext-net" || made.Router.ExternalID != externalID || made.Router.ID == "" {
 		t.Fatalf("%+v, %v", made, err)
 	}
-	if r := n.all["routers"][0]; r.text("name") != "net" || r.text("description") != "private-cloud-operator key" {
-		t.Errorf("router %v, want the name and the key of the network", r)
+	if r := n.all["routers"][0]; r.text("name") != "net" || r.text("description") != "private-cloud-operator network "+made.ID {
+		t.Errorf("router %v, want the name and the id of the network", r)
 	}
 	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1}, n.counts()); diff != "" {
 		t.Errorf("made (-want +got):\n%s", diff)
@@ -102,7 +101,7 @@ func TestRouterThatOthersUseIsNotDeleted(t *testing.T) {
 	}
 	n.attachAnother()
 	err = c.DeleteNetwork(t.Context(), made.ID)
-	if !cloud.Is(err, cloud.Conflict) || !strings.Contains(err.Error(), "router "+made.Router.ID+" of the network has interfaces on 1 other subnets") {
+	if !cloud.Is(err, cloud.Conflict) || !strings.Contains(err.Error(), "router "+made.Router.ID+" of the network is attached to network ") {
 		t.Errorf("DeleteNetwork: %v, want Conflict with the router", err)
 	}
 	if got := n.counts(); got["interfaces"] != 2 || got["routers"] != 1 {
@@ -161,6 +160,7 @@ func TestRouterIsCorrected(t *testing.T) {
 	for name, change := range map[string]func(*neutron){
 		"no external network": func(n *neutron) { n.all["routers"][0]["external_gateway_info"] = nil },
 		"another one":         func(n *neutron) { n.all["routers"][0]["external_gateway_info"] = object{"network_id": "other"} },
+		"renamed, detached":   func(n *neutron) { n.all["ports"], n.all["routers"][0]["name"] = nil, "renamed" },
 		"detached":            func(n *neutron) { n.all["ports"] = nil },
 		"deleted":             func(n *neutron) { n.all["ports"], n.all["routers"] = nil, nil },
 	} {
@@ -175,7 +175,7 @@ func TestRouterIsCorrected(t *testing.T) {
 			if got, err := c.GetNetwork(t.Context(), made.ID); err != nil || got.Router.ConnectedTo("ext-net") {
 				t.Errorf("%+v, %v, want it not connected", got.Router, err)
 			}
-			got, err := c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: externalID, Key: "key"})
+			got, err := c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: externalID})
 			if err != nil || !got.Router.ConnectedTo("ext-net") {
 				t.Errorf("%+v, %v, want it connected", got.Router, err)
 			}
@@ -209,27 +209,5 @@ func TestExternalNetworkThatIsNone(t *testing.T) {
 	}
 	if got := n.counts(); got["routers"] != 0 || n.changes != 0 {
 		t.Errorf("left %v after %d changes, want none", got, n.changes)
-	}
-}
-
-// Accounts from before this version may lack the rights, and services the routers.
-func TestNetworksAreReadWithoutRouters(t *testing.T) {
-	for _, code := range []int{http.StatusForbidden, http.StatusNotFound} {
-		s := newStub(t)
-		s.handle("GET network/routers", status(code))
-		s.on("GET"+aboutNetOne, `{"network": `+bareNetwork+`}`)
-		s.on("GET network/networks", oneBare)
-		s.on("GET network/subnets", `{"subnets": [`+itsSubnet+`]}`)
-		s.on("DELETE"+aboutNetOne, "", http.StatusNoContent)
-		c := s.client()
-		_, listErr := c.ListNetworks(t.Context())
-		_, getErr := c.GetNetwork(t.Context(), someID)
-		if err := c.DeleteNetwork(t.Context(), someID); err != nil || listErr != nil || getErr != nil {
-			t.Errorf("%d: %v, %v, %v, want no errors", code, listErr, getErr, err)
-		}
-		s.on("GET network/networks", `{"networks": [{"id": "`+externalID+`", "name": "ext-net", "router:external": true}]}`)
-		if _, err := c.UpdateNetwork(t.Context(), someID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"}); !cloud.Is(err, cloud.Unsupported, cloud.Forbidden) {
-			t.Errorf("%d: UpdateNetwork: %v, want Unsupported or Forbidden", code, err)
-		}
 	}
 }

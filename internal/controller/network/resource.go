@@ -235,7 +235,7 @@ func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation)
 // connect makes the router of a network, or corrects what it connects to.
 func (k *kind) connect(ctx context.Context, net *pcapi.Network, obs *observation) error {
 	id, external := obs.Resource.ID, net.Spec.Router.ExternalNetwork
-	n, err := obs.View.Client.UpdateNetwork(ctx, id, cloud.UpdateNetwork{ExternalNetwork: external, Key: string(net.UID)})
+	n, err := obs.View.Client.UpdateNetwork(ctx, id, cloud.UpdateNetwork{ExternalNetwork: external})
 	switch {
 	case cloud.Is(err, cloud.Conflict):
 		return k.Retried(net, pcapi.RejectedReason, cloud.Public(err))

@@ -1,0 +1,292 @@
+package openstack
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// Networks that ask for no router do not depend on the routers of the cloud, nor on the rights to them.
+func TestNetworksAreReadWithoutRouters(t *testing.T) {
+	for _, code := range []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented, http.StatusServiceUnavailable} {
+		for _, kind := range []string{"routers", "ports"} {
+			t.Run(fmt.Sprint(kind, " ", code), func(t *testing.T) {
+				t.Parallel()
+				n, client := newNeutron(t)
+				c := client()
+				made, err := c.CreateNetwork(t.Context(), routed())
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.refused["GET "+kind] = code
+				listed, listErr := c.ListNetworks(t.Context())
+				got, getErr := c.GetNetwork(t.Context(), made.ID)
+				if listErr != nil || getErr != nil {
+					t.Fatalf("%v, %v, want no errors", listErr, getErr)
+				}
+				none := kind == "routers" && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, code)
+				for _, network := range []cloud.Network{listed[1], got} {
+					if diff := cmp.Diff(cloud.Router{Unknown: !none}, network.Router); diff != "" {
+						t.Errorf("router (-want +got):\n%s", diff)
+					}
+				}
+				_, err = c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"})
+				if err == nil || none && !cloud.Is(err, cloud.Unsupported) {
+					t.Errorf("UpdateNetwork: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// What a network without a router costs.
+func TestNetworksWithoutRoutersMakeFewCalls(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), aNetwork)
+	want := func(what string, err error, reads map[string]int) {
+		t.Helper()
+		if diff := cmp.Diff(reads, n.reads()); diff != "" || err != nil {
+			t.Errorf("%s: %v, reads (-want +got):\n%s", what, err, diff)
+		}
+	}
+	want("CreateNetwork", err, map[string]int{"networks": 1})
+	_, err = c.ListNetworks(t.Context())
+	want("ListNetworks", err, map[string]int{"networks": 1, "subnets": 1, "routers": 1})
+	_, err = c.GetNetwork(t.Context(), made.ID)
+	want("GetNetwork", err, map[string]int{"networks": 1, "subnets": 1, "routers": 1})
+	_, err = c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{Gateway: "10.0.0.9"})
+	want("UpdateNetwork", err, map[string]int{"networks": 1, "subnets": 1, "routers": 1})
+	n.all["networks"] = n.all["networks"][1:]
+	_, err = c.ListNetworks(t.Context())
+	want("ListNetworks without an external network", err, map[string]int{"networks": 1, "subnets": 1})
+	want("DeleteNetwork", c.DeleteNetwork(t.Context(), made.ID), map[string]int{"routers": 1})
+}
+
+// Without routers, no network is made that could not get one.
+func TestNoNetworkIsMadeWithoutRouters(t *testing.T) {
+	for code, kind := range map[int]cloud.Kind{
+		http.StatusNotFound: cloud.Unsupported, http.StatusMethodNotAllowed: cloud.Unsupported, http.StatusNotImplemented: cloud.Unsupported,
+		http.StatusForbidden: cloud.Forbidden, http.StatusServiceUnavailable: cloud.Unavailable,
+	} {
+		n, client := newNeutron(t)
+		n.refused["GET routers"] = code
+		if _, err := client().CreateNetwork(t.Context(), routed()); outcomeOf(err) != (outcome{Kind: kind}) {
+			t.Errorf("%d: %v, want %s", code, err, kind)
+		}
+		if n.changes != 0 {
+			t.Errorf("%d: %d changes, want none", code, n.changes)
+		}
+	}
+}
+
+// What keeps the network keeps its router: else servers would lose their way out, and the deletion would fail all the same.
+func TestRouterStaysWithWhatIsOnTheNetwork(t *testing.T) {
+	for owner, keeps := range map[string]bool{"compute:nova": true, "Octavia": true, "": true, "network:dhcp": false} {
+		n, client := newNeutron(t)
+		c := client()
+		made, err := c.CreateNetwork(t.Context(), routed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.addPort(made.ID, owner)
+		before, changes := n.counts(), n.changes
+		err = c.DeleteNetwork(t.Context(), made.ID)
+		switch {
+		case keeps && (!cloud.Is(err, cloud.Conflict) || n.changes != changes):
+			t.Errorf("%q: %v after %d changes, want Conflict and none", owner, err, n.changes-changes)
+		case keeps:
+			if diff := cmp.Diff(before, n.counts()); diff != "" {
+				t.Errorf("%q: (-want +got):\n%s", owner, diff)
+			}
+		case err != nil || n.counts()["routers"] != 0:
+			t.Errorf("%q: %v, %v left, want nothing", owner, err, n.counts())
+		}
+	}
+}
+
+// Somebody who deletes a network detaches its router first, which stays.
+func TestRouterOfANetworkThatIsGone(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), routed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := c.CreateNetwork(t.Context(), routed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.all["ports"], n.all["subnets"] = n.all["ports"][1:], n.all["subnets"][1:]
+	n.all["networks"] = slices.DeleteFunc(n.all["networks"], func(o object) bool { return o.text("id") == made.ID })
+	for range 2 {
+		if err := c.DeleteRouters(t.Context(), made.ID); err != nil {
+			t.Errorf("DeleteRouters: %v", err)
+		}
+	}
+	if left := n.all["routers"]; len(left) != 1 || left[0].text("id") != other.Router.ID {
+		t.Errorf("left %v, want that of the other network", left)
+	}
+}
+
+// The service answers a listing without the right to it with an empty one.
+func TestRoutersThatTheAccountDoesNotSee(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	n.hidden["routers"] = true
+	made, err := c.CreateNetwork(t.Context(), aNetwork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, err := c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"})
+		if outcomeOf(err) != (outcome{Kind: cloud.Forbidden}) || !strings.Contains(err.Error(), "get_router") {
+			t.Errorf("UpdateNetwork: %v, want Forbidden with the right", err)
+		}
+	}
+	if left := n.counts(); left["routers"] != 0 {
+		t.Errorf("left %v, want no router", left)
+	}
+	n.hidden = map[string]bool{"ports": true}
+	for range 2 {
+		if _, err := c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"}); err != nil {
+			t.Errorf("UpdateNetwork without the right to ports: %v", err)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1}, n.counts()); diff != "" {
+		t.Errorf("made (-want +got):\n%s", diff)
+	}
+}
+
+func TestRouterThatIsNotAttachedIsDeleted(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), aNetwork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := n.add("routers", object{"name": "theirs"})
+	n.act(theirs, "add_router_interface", object{"subnet_id": n.all["subnets"][0].text("id")})
+	_, err = c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"})
+	if outcomeOf(err) != (outcome{Kind: cloud.Conflict}) {
+		t.Errorf("UpdateNetwork: %v, want Conflict", err)
+	}
+	if left := n.counts(); left["routers"] != 1 {
+		t.Errorf("left %v, want only the router of somebody else", left)
+	}
+}
+
+func TestGatewayOfARoutedNetworkIsKept(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), routed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{Gateway: "10.0.0.9", DNSNameservers: []string{"10.0.0.53"}})
+	if outcomeOf(err) != (outcome{Kind: cloud.Rejected}) || !strings.Contains(err.Error(), "the gateway 10.0.0.1 is the address of a router") {
+		t.Errorf("UpdateNetwork: %v, want Rejected with the reason", err)
+	}
+	got, err := c.GetNetwork(t.Context(), made.ID)
+	if diff := cmp.Diff([]string{"10.0.0.53"}, got.DNSNameservers); diff != "" || err != nil {
+		t.Errorf("servers for names: %v (-want +got):\n%s", err, diff)
+	}
+	if s := n.all["subnets"][0]; s.text("gateway_ip") != "10.0.0.1" {
+		t.Errorf("subnet %v, want its gateway", s)
+	}
+}
+
+// The id of a name is kept for a while. An external network that was replaced meanwhile is looked up again.
+func TestExternalNetworkThatIsReplaced(t *testing.T) {
+	for name, replace := range map[string]func(n *neutron){
+		"deleted": func(n *neutron) { n.all["networks"] = n.all["networks"][1:] },
+		"not any more": func(n *neutron) {
+			n.all["networks"][0]["router:external"], n.all["networks"][0]["name"] = false, "internal"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n, client := newNeutron(t)
+			c := client()
+			for _, connected := range []bool{false, true} {
+				req := aNetwork
+				if connected {
+					req = routed()
+				}
+				made, err := c.CreateNetwork(t.Context(), req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !connected {
+					continue
+				}
+				replace(n)
+				n.all["networks"] = append(n.all["networks"], object{"id": otherID, "name": "ext-net", "router:external": true, "project_id": "another"})
+				n.all["routers"][0]["external_gateway_info"] = nil
+				change := cloud.UpdateNetwork{ExternalNetwork: "ext-net"}
+				for _, id := range []string{made.ID, n.all["subnets"][0].text("network_id")} {
+					if _, err = c.UpdateNetwork(t.Context(), id, change); err != nil {
+						if !cloud.Is(err, cloud.Busy) {
+							t.Errorf("UpdateNetwork: %v, want Busy", err)
+						}
+						_, err = c.UpdateNetwork(t.Context(), id, change)
+					}
+					got, failed := c.GetNetwork(t.Context(), id)
+					if err != nil || failed != nil || got.Router.ExternalID != otherID {
+						t.Errorf("%+v, %v, %v, want it connected to the new one", got.Router, err, failed)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestIDOfAnExternalNetworkInCapitals(t *testing.T) {
+	_, client := newNeutron(t)
+	req := routed()
+	req.ExternalNetwork = strings.ToUpper(externalID)
+	made, err := client().CreateNetwork(t.Context(), req)
+	if err != nil || made.Router.ExternalID != externalID || !made.Router.ConnectedTo(req.ExternalNetwork) {
+		t.Errorf("%+v, %v, want it connected", made.Router, err)
+	}
+}
+
+// An administrator sees the routers and the ports of all projects.
+func TestRoutersOfOtherProjectsAreNotRead(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), routed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"routers", "ports"} {
+		for _, o := range n.all[kind] {
+			o["project_id"] = "another"
+		}
+	}
+	n.add("routers", object{"description": "private-cloud-operator network " + otherID})
+	var queries []url.Values
+	n.seen = func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/routers") || strings.HasSuffix(r.URL.Path, "/ports") {
+			queries = append(queries, r.URL.Query())
+		}
+	}
+	all, err := c.ListNetworks(t.Context())
+	if err != nil || all[1].ID != made.ID || all[1].Router != (cloud.Router{}) {
+		t.Errorf("%+v, %v, want no router", all, err)
+	}
+	for _, query := range queries {
+		if query.Get("project_id") != projectID || len(query["fields"]) == 0 {
+			t.Errorf("query %v, want the project and the fields that are used", query)
+		}
+	}
+	if len(queries) != 2 {
+		t.Errorf("%d queries, want one for routers and one for ports", len(queries))
+	}
+}
