@@ -52,8 +52,9 @@ type NetworkSpec struct {
 	DNSNameservers []NetworkAddress `json:"dnsNameservers,omitempty"`
 
 	// router connects the network to an external network by a router, which the operator
-	// makes and removes with the network. Can be added at any time. Cannot be changed or
-	// removed once the network exists. Not with import.
+	// makes and removes with the network. Can be added at any time, and changed: the
+	// operator connects the router to the other network. Cannot be removed once the network
+	// has a router. Not with import.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Router"
 	// +optional
 	Router *NetworkRouter `json:"router,omitempty"`
@@ -94,6 +95,18 @@ type NetworkRouterStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ExternalNetwork string `json:"externalNetwork,omitempty"`
+
+	// requestedNetwork is the spec.router.externalNetwork that the router was connected for.
+	// Absent on clouds that do not show ids of networks.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	RequestedNetwork string `json:"requestedNetwork,omitempty"`
+
+	// requestedNetworkId is the id of the network that requestedNetwork was the name of. The
+	// router stays connected to it if that network is renamed, or another one gets its name.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	RequestedNetworkID string `json:"requestedNetworkId,omitempty"`
 }
 
 // NetworkAddress is an IP address, such as 192.168.0.53 or fd00::53.
@@ -213,7 +226,7 @@ type NetworkStatus struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || (has(self.status) && has(self.status.networkId) && self.status.networkId == oldSelf.status.networkId)",reason=FieldValueForbidden,fieldPath=".status.networkId",message="status.networkId cannot be changed once it is set"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cidr) || !has(oldSelf.spec.cidr) || self.spec.cidr == oldSelf.spec.cidr",reason=FieldValueForbidden,fieldPath=".spec.cidr",message="cidr cannot be changed once the network exists; delete this Network and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cloudRef) || self.spec.cloudRef.name == oldSelf.status.cloud",reason=FieldValueForbidden,fieldPath=".spec.cloudRef",message="cloudRef cannot be changed once the network exists; delete this Network and make another"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(oldSelf.spec.router) || (has(self.spec.router) && self.spec.router.externalNetwork == oldSelf.spec.router.externalNetwork)",reason=FieldValueForbidden,fieldPath=".spec.router",message="router cannot be changed or removed once the network exists; delete this Network and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.router) || !has(oldSelf.spec.router) || has(self.spec.router)",reason=FieldValueForbidden,fieldPath=".spec.router",message="router cannot be removed once the network has one; delete this Network and make another"
 type Network struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

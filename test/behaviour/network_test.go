@@ -103,6 +103,10 @@ var networkCases = cases{
 		t.Expect(net.Status.DNSNameservers).To(Equal([]string{"192.168.0.53"}))
 		edit(t, net, func(net *pcapi.Network) { net.Spec.Router = &pcapi.NetworkRouter{ExternalNetwork: "ext-net"} })
 		t.Eventually(latest(net)).Should(HaveField("Status.Router", Equal(&pcapi.NetworkRouterStatus{ExternalNetwork: "ext-net"})))
+		edit(t, net, func(net *pcapi.Network) { net.Spec.Router.ExternalNetwork = "nowhere" })
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Rejected", `no external network is named "nowhere"; there are: ext-net`))
+		edit(t, net, func(net *pcapi.Network) { net.Spec.Router.ExternalNetwork = "ext-net" })
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "InSync"))
 
 		found, err := f.networkOf(net)()
 		t.Expect(err).NotTo(HaveOccurred())

@@ -45,6 +45,7 @@ const (
 	aNetwork      = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
 	routedNetwork = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}, router: {externalNetwork: ext-net}}`
 	aNetsID       = `{networkId: n1, cloud: home, attachedVMs: 0}`
+	aRouterStatus = `{networkId: n1, cloud: home, attachedVMs: 0, router: {externalNetwork: ext-net}}`
 	aSnapsID      = `{snapshotId: s1, vmId: v1, cloud: home}`
 	theSnap       = " cannot be changed; delete this VMSnapshot and make another"
 	theVM         = " cannot be changed once the VM exists; delete this VM and make another"
@@ -159,7 +160,7 @@ var ruleCases = []ruleCase{
 		says: "spec.dnsNameservers: Forbidden: an imported network is not changed: remove dnsNameservers, or remove import"},
 	{kind: "Network", spec: `{import: {name: a}, router: {externalNetwork: ext-net}}`,
 		says: "spec.router: Forbidden: an imported network gets no router: remove router, or remove import"},
-	{kind: "Network", spec: routedNetwork, status: aNetsID, edit: `{"spec":{"router":{"externalNetwork":"other"}}}`, says: "spec.router: Forbidden: router cannot be changed or removed once the network exists; delete this Network and make another"},
+	{kind: "Network", spec: routedNetwork, status: aRouterStatus, edit: `{"spec":{"router":null}}`, says: "spec.router: Forbidden: router cannot be removed once the network has one; delete this Network and make another"},
 	{kind: "Network", spec: `{import: {name: a}}`, edit: `{"spec":{"import":{"name":"b"}}}`,
 		says: "spec.import: Forbidden: import cannot be added, changed or removed; delete this Network and make another"},
 	{kind: "Network", spec: aNetwork, status: aNetsID, edit: `{"spec":{"cidr":"10.0.0.0/25"}}`, says: "spec.cidr: Forbidden: cidr" + theNet},

@@ -5,6 +5,7 @@
 //	resource.go    the networks of the cloud, for internal/external
 //	imports.go     networks that exist, and which of them a Network may import
 //	plan.go        what is to be done about an existing network (pure)
+//	router.go      routers of networks
 //	drift.go       what counts as different (pure)
 //	gateway.go     which gateways are refused (pure)
 //	status.go      the status (pure)
@@ -52,6 +53,9 @@ type observation struct {
 	byName    bool
 	named     int
 	importErr error
+	// found is the external network that the router was connected to anew by its name: what the
+	// status says is not used any more.
+	found bool
 	// attached are the names of the VMs that refer to the Network and that exist
 	// in the cloud or may exist, sorted; counted is set once they are known.
 	attached []string
@@ -60,6 +64,7 @@ type observation struct {
 
 type (
 	plan      = reconciler.Plan[*pcapi.Network, *observation]
+	step      = reconciler.Step[*pcapi.Network, *observation]
 	lifecycle = external.Lifecycle[*pcapi.Network, cloud.Network, *observation]
 )
 

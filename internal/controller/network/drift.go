@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -87,9 +88,19 @@ func externalNetwork(net *pcapi.Network) string {
 	return net.Spec.Router.ExternalNetwork
 }
 
+// requestedID returns the id of the external network that the name in the spec was found to be, empty
+// if it was not looked up yet. Names of networks can be changed, and given to others.
+func requestedID(net *pcapi.Network) string {
+	router := net.Status.Router
+	if router == nil || router.RequestedNetwork == "" || router.RequestedNetwork != externalNetwork(net) {
+		return ""
+	}
+	return router.RequestedNetworkID
+}
+
 // connected reports whether a network has the router that the spec asks for, if any.
 func connected(net *pcapi.Network, n cloud.Network) bool {
-	return net.Spec.Router == nil || n.Router.ConnectedTo(net.Spec.Router.ExternalNetwork)
+	return net.Spec.Router == nil || n.Router.ConnectedTo(cmp.Or(requestedID(net), net.Spec.Router.ExternalNetwork))
 }
 
 // inSync reports whether nothing of a network differs that can be changed.

@@ -39,7 +39,7 @@ func (f *Forecaster) Forecast(ctx context.Context, net *pcapi.Network) (forecast
 	case net.Status.NetworkID != "":
 		obs.Resource = &cloud.Network{ID: net.Status.NetworkID, Name: obs.name, CIDR: net.Status.CIDR, Gateway: net.Status.Gateway, DNSNameservers: net.Status.DNSNameservers}
 		if router := net.Status.Router; router != nil {
-			obs.Resource.Router = cloud.Router{ID: router.ID, ExternalNetwork: router.ExternalNetwork}
+			obs.Resource.Router = cloud.Router{ID: router.ID, ExternalNetwork: router.ExternalNetwork, ExternalID: router.RequestedNetworkID}
 		}
 		obs.Owned, obs.Claimed = true, obs.name
 	case imported(net) && obs.Spec != nil:
@@ -96,8 +96,8 @@ func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]pca
 		if servers := nameservers(net); len(servers) > 0 {
 			change.Details = append(change.Details, "dnsNameservers "+strings.Join(servers, ","))
 		}
-		if external := externalNetwork(net); external != "" {
-			change.Details = append(change.Details, "router to "+external)
+		if to := externalNetwork(net); to != "" {
+			change.Details = append(change.Details, "router to "+to)
 		}
 		obs.Resource, obs.Owned = &cloud.Network{
 			ID: newID, Name: obs.name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net), Router: cloud.Router{ExternalNetwork: externalNetwork(net)},
@@ -117,8 +117,10 @@ func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]pca
 	case stepConnect:
 		change.Action, change.ID, change.Details = pcapi.PlannedUpdate, obs.Resource.ID, []string{"router to " + externalNetwork(net)}
 		connected := *obs.Resource
-		connected.Router.ExternalNetwork = externalNetwork(net)
+		connected.Router = cloud.Router{ID: connected.Router.ID, ExternalNetwork: externalNetwork(net), ExternalID: requestedID(net)}
 		obs.Resource = &connected
+	case stepDeleteRouter: // with the network
+		return nil, true
 	default:
 		return nil, false
 	}

@@ -232,27 +232,6 @@ func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation)
 	return nil
 }
 
-// connect makes the router of a network, or corrects what it connects to.
-func (k *kind) connect(ctx context.Context, net *pcapi.Network, obs *observation) error {
-	id, external := obs.Resource.ID, net.Spec.Router.ExternalNetwork
-	n, err := obs.View.Client.UpdateNetwork(ctx, id, cloud.UpdateNetwork{ExternalNetwork: external})
-	switch {
-	case cloud.Is(err, cloud.Conflict):
-		return k.Retried(net, pcapi.RejectedReason, cloud.Public(err))
-	case err != nil:
-		return k.ChangeFailed(net, &obs.Observation, id, err)
-	case connected(net, n) && k.Repeated(net, &obs.Observation, "router to "+external):
-		return k.NotApplied(net, &obs.Observation, id)
-	}
-	k.Backoff.Forget(net.UID)
-	k.Remember(net, obs, n, false)
-	if !connected(net, n) {
-		return reconciler.Stalled(pcapi.DriftReason, controller.RecheckRefused, fmt.Errorf(
-			"the cloud was asked for a router to %q and made none: look there for the cause", external))
-	}
-	return nil
-}
-
 // complete makes the rest of a recorded network that is half-made.
 func (k *kind) complete(ctx context.Context, net *pcapi.Network, obs *observation) error {
 	result, err := k.Create(ctx, net, obs)

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -35,7 +36,7 @@ func TestRouterOfANetwork(t *testing.T) {
 		"new: created with it":                     {withRouters, nil, netWith(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ExternalNetwork: "ext-net"}, "True InSync", []string{"create"}},
 		"added to a network: made":                 {withRouters, []cloud.Network{networkWith()}, onRecord(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ExternalNetwork: "ext-net"}, "True InSync", []string{"list", "update"}},
 		"connected to another network: set back":   {withRouters, []cloud.Network{networkWith(hasRouter(cloud.Router{ID: "r1", ExternalNetwork: "wan"}))}, onRecord(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "ext-net"}, "True InSync", []string{"list", "update"}},
-		"named by its id: in sync":                 {withRouters, []cloud.Network{networkWith(hasRouter(byID))}, onRecord(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "other-name"}, "True InSync", []string{"list"}},
+		"named by its id: in sync":                 {withRouters, []cloud.Network{networkWith(hasRouter(byID))}, onRecord(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "other-name", RequestedNetwork: "ext-net", RequestedNetworkID: "ext-net"}, "True InSync", []string{"list"}},
 		"not in the spec: left as it is":           {withRouters, []cloud.Network{networkWith(hasRouter(byID))}, onRecord(), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "other-name"}, "True InSync", []string{"list"}},
 		"an unknown network: Rejected":             {withRouters, nil, netWith(routedTo("wan")), nil, "False Rejected", []string{"create"}},
 		"the cloud lacks them, new: Unsupported":   {everything, nil, netWith(routedTo("ext-net")), nil, "False Unsupported", nil},
@@ -73,6 +74,135 @@ func TestRouterIsMadeAfterAnInterruptedCreate(t *testing.T) {
 			networks := h.cloud.Networks()
 			if len(networks) != 1 || networks[0].Router.ExternalNetwork != "ext-net" {
 				t.Errorf("networks %+v, want one with a router", networks)
+			}
+		})
+	}
+}
+
+// shownIDs is a cloud that shows the ids of external networks, and whose routers outlive their networks.
+type shownIDs struct {
+	*cloudfake.Cloud
+	// ids are those of the external networks, by name.
+	ids map[string]string
+	// asked is what networks were to be connected to, and removed the networks whose routers were to be deleted.
+	asked, removed []string
+	fails          []error
+}
+
+func (c *shownIDs) UpdateNetwork(_ context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
+	c.asked = append(c.asked, change.ExternalNetwork)
+	for name, external := range c.ids {
+		if change.ExternalNetwork == name || change.ExternalNetwork == external {
+			return networkWith(hasRouter(cloud.Router{ID: "r1", ExternalNetwork: name, ExternalID: external})), nil
+		}
+	}
+	return cloud.Network{}, &cloud.Error{Kind: cloud.Rejected, Op: "update network " + id, Code: cloud.CodeExternalNetworkUnknown, Detail: "there is no such external network"}
+}
+
+func (c *shownIDs) DeleteRouters(_ context.Context, networkID string) error {
+	c.removed = append(c.removed, networkID)
+	if len(c.fails) == 0 {
+		return nil
+	}
+	err := c.fails[0]
+	c.fails = c.fails[1:]
+	return err
+}
+
+func (h *harness) showIDs(ids map[string]string) *shownIDs {
+	c := &shownIDs{Cloud: h.cloud, ids: ids}
+	h.inv.Connect(c, withRouters)
+	return c
+}
+
+// A name is looked up once: networks can be renamed, and their names given to others.
+func TestRouterStaysOnTheNetworkThatWasRequested(t *testing.T) {
+	t.Parallel()
+	requested := func(net *pcapi.Network) {
+		net.Status.Router = &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "ext-net", RequestedNetwork: "ext-net", RequestedNetworkID: "e1"}
+	}
+	to := func(name, id string) *pcapi.NetworkRouterStatus {
+		return &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: name, RequestedNetwork: "ext-net", RequestedNetworkID: id}
+	}
+	for name, test := range map[string]struct {
+		router cloud.Router
+		net    *pcapi.Network
+		ids    map[string]string
+		asked  []string
+		want   *pcapi.NetworkRouterStatus
+	}{
+		"connected by the name: the id is recorded": {
+			cloud.Router{ID: "r1", ExternalNetwork: "ext-net", ExternalID: "e1"}, onRecord(routedTo("ext-net")), nil, nil, to("ext-net", "e1"),
+		},
+		"made: the id is recorded": {cloud.Router{}, onRecord(routedTo("ext-net")), map[string]string{"ext-net": "e1"}, []string{"ext-net"}, to("ext-net", "e1")},
+		"renamed: in sync":         {cloud.Router{ID: "r1", ExternalNetwork: "wan", ExternalID: "e1"}, onRecord(routedTo("ext-net"), requested), nil, nil, to("wan", "e1")},
+		"connected to another of the name: set back": {
+			cloud.Router{ID: "r1", ExternalNetwork: "ext-net", ExternalID: "e2"}, onRecord(routedTo("ext-net"), requested),
+			map[string]string{"wan": "e1", "ext-net": "e2"}, []string{"e1"}, to("wan", "e1"),
+		},
+		"gone, another one has the name: connected to that": {
+			cloud.Router{ID: "r1"}, onRecord(routedTo("ext-net"), requested), map[string]string{"ext-net": "e2"}, []string{"e1", "ext-net"}, to("ext-net", "e2"),
+		},
+		"another name in the spec: looked up": {
+			cloud.Router{ID: "r1", ExternalNetwork: "ext-net", ExternalID: "e1"}, onRecord(routedTo("wan"), requested), map[string]string{"wan": "e3"}, []string{"wan"},
+			&pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "wan", RequestedNetwork: "wan", RequestedNetworkID: "e3"},
+		},
+		"not shown, no router in the spec: kept": {cloud.Router{Unknown: true}, onRecord(requested), nil, nil, to("ext-net", "e1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, withRouters, []cloud.Network{networkWith(hasRouter(test.router))}, test.net)
+			c := h.showIDs(test.ids)
+			for range 2 {
+				h.reconcile()
+				h.advance(time.Second)
+			}
+			if diff := cmp.Diff(test.asked, c.asked); diff != "" {
+				t.Errorf("asked for (-want +got):\n%s", diff)
+			}
+			h.wantCondition("Ready", "True InSync")
+			if diff := cmp.Diff(test.want, h.status().Router); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRouterOfANetworkThatIsGoneIsDeleted(t *testing.T) {
+	t.Parallel()
+	had := func(net *pcapi.Network) { net.Status.Router = &pcapi.NetworkRouterStatus{ID: "r1"} }
+	away := &cloud.Error{Kind: cloud.Unavailable, Op: "delete the router of network n1", Detail: "503"}
+	for name, test := range map[string]struct {
+		net   *pcapi.Network
+		gone  bool
+		fails []error
+		want  []string
+	}{
+		"somebody else deleted the network":     {net: onRecord(routedTo("ext-net"), deleted), gone: true, want: []string{"n1"}},
+		"the spec names none any more":          {net: onRecord(had, deleted), gone: true, want: []string{"n1"}},
+		"the network is deleted":                {net: onRecord(routedTo("ext-net"), deleted), want: []string{"n1"}},
+		"the router cannot be deleted at once":  {net: onRecord(routedTo("ext-net"), deleted), gone: true, fails: []error{away}, want: []string{"n1", "n1"}},
+		"a network without a router: not asked": {net: onRecord(deleted), gone: true},
+		"an imported network: not asked": {net: netWith(recorded, deleted, had, func(net *pcapi.Network) {
+			net.Finalizers, net.Spec.Import = []string{pcapi.NetworkFinalizer}, &pcapi.NetworkImport{Name: "a"}
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var networks []cloud.Network
+			if !test.gone {
+				networks = append(networks, networkWith())
+			}
+			h := newHarness(t, withRouters, networks, test.net)
+			c := h.showIDs(nil)
+			c.fails = test.fails
+			for range 6 {
+				h.reconcile()
+				h.advance(10 * time.Second)
+			}
+			h.wantGone()
+			if diff := cmp.Diff(test.want, c.removed); diff != "" {
+				t.Errorf("asked for (-want +got):\n%s", diff)
 			}
 		})
 	}

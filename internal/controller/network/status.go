@@ -1,7 +1,6 @@
 package network
 
 import (
-	"cmp"
 	"fmt"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -43,12 +42,7 @@ func describeInStatus(net *pcapi.Network, obs *observation, n cloud.Network) {
 		net.Status.NameInCloud = names.Bounded(maxText, n.Name)
 	}
 	net.Status.CIDR, net.Status.Gateway = names.Bounded(maxText, n.CIDR), names.Bounded(maxText, n.Gateway)
-	net.Status.Router = nil
-	if n.Router != (cloud.Router{}) {
-		net.Status.Router = &pcapi.NetworkRouterStatus{
-			ID: names.Bounded(maxText, n.Router.ID), ExternalNetwork: names.Bounded(maxText, cmp.Or(n.Router.ExternalNetwork, n.Router.ExternalID)),
-		}
-	}
+	net.Status.Router = routerInStatus(net, obs, n.Router)
 	net.Status.DNSNameservers = nil
 	for _, server := range n.DNSNameservers[:min(maxNameservers, len(n.DNSNameservers))] {
 		net.Status.DNSNameservers = append(net.Status.DNSNameservers, names.Bounded(maxText, server))

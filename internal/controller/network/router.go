@@ -1,0 +1,85 @@
+package network
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/names"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// connect makes the router of a network, or corrects what it connects to. The external network is the one that the name in the
+// spec was found to be at first. If that is gone, the name is looked up again.
+func (k *kind) connect(ctx context.Context, net *pcapi.Network, obs *observation) error {
+	id, name := obs.Resource.ID, externalNetwork(net)
+	to := cmp.Or(requestedID(net), name)
+	n, err := obs.View.Client.UpdateNetwork(ctx, id, cloud.UpdateNetwork{ExternalNetwork: to})
+	if to != name && cloud.Is(err, cloud.Rejected) && cloud.CodeOf(err) == cloud.CodeExternalNetworkUnknown {
+		to = name
+		n, err = obs.View.Client.UpdateNetwork(ctx, id, cloud.UpdateNetwork{ExternalNetwork: to})
+	}
+	made := n.Router.ConnectedTo(to)
+	switch {
+	case cloud.Is(err, cloud.Conflict):
+		return k.Retried(net, pcapi.RejectedReason, cloud.Public(err))
+	case err != nil:
+		return k.ChangeFailed(net, &obs.Observation, id, err)
+	case made && k.Repeated(net, &obs.Observation, "router to "+to):
+		return k.NotApplied(net, &obs.Observation, id)
+	}
+	k.Backoff.Forget(net.UID)
+	k.Remember(net, obs, n, false)
+	if !made {
+		return reconciler.Stalled(pcapi.DriftReason, controller.RecheckRefused, fmt.Errorf(
+			"the cloud was asked for a router to %q and made none: look there for the cause", name))
+	}
+	obs.found = to == name
+	return nil
+}
+
+// routerInStatus returns what the status says of the router of a network.
+func routerInStatus(net *pcapi.Network, obs *observation, r cloud.Router) *pcapi.NetworkRouterStatus {
+	switch {
+	case r.Unknown:
+		return net.Status.Router
+	case r == cloud.Router{}:
+		return nil
+	}
+	status := &pcapi.NetworkRouterStatus{
+		ID: names.Bounded(maxText, r.ID), ExternalNetwork: names.Bounded(maxText, cmp.Or(r.ExternalNetwork, r.ExternalID)),
+	}
+	id := requestedID(net)
+	if (id == "" || obs.found) && r.ConnectedTo(externalNetwork(net)) {
+		id = r.ExternalID
+	}
+	if id != "" {
+		status.RequestedNetwork, status.RequestedNetworkID = externalNetwork(net), names.Bounded(maxText, id)
+	}
+	return status
+}
+
+const stepDeleteRouter = "DeleteRouter"
+
+// Leftovers deletes the router of a network that is gone, where it outlives that: somebody else has detached it, and deleted
+// the network.
+func (k *kind) Leftovers(net *pcapi.Network, obs *observation) []step {
+	remover, outlive := obs.View.Client.(cloud.RouterRemover)
+	routed := net.Spec.Router != nil || net.Status.Router != nil
+	if !outlive || !routed || imported(net) || net.Status.NetworkID == "" {
+		return nil
+	}
+	return []step{k.Step(stepDeleteRouter, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, func(ctx context.Context, net *pcapi.Network, obs *observation) error {
+		err := remover.DeleteRouters(ctx, net.Status.NetworkID)
+		switch {
+		case cloud.Is(err, cloud.Conflict):
+			return k.Retried(net, pcapi.BlockedReason, cloud.Public(err))
+		case err != nil:
+			return k.Failed(net, &obs.Observation, err)
+		}
+		return nil
+	})}
+}
