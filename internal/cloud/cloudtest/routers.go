@@ -46,6 +46,19 @@ var routerCases = []testCase{
 			t.Errorf("DeleteNetwork: %v", err)
 		}
 	}},
+	{name: "a deletion of a network with a router and a server: Conflict, and all stays as it is", needs: routers, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		req := aNetwork()
+		req.ExternalNetwork = f.External
+		made := mustCreateNetwork(ctx, t, f, req)
+		server := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("routed"), NetworkID: made.ID})
+		wantKind(t, "DeleteNetwork", f.Client.DeleteNetwork(ctx, made.ID), cloud.Conflict, false)
+		wantNetworks(ctx, t, f, made)
+		mustDelete(ctx, t, f, server.ID)
+		if err := f.Client.DeleteNetwork(ctx, made.ID); err != nil {
+			t.Errorf("DeleteNetwork: %v", err)
+		}
+		wantNetworks(ctx, t, f)
+	}},
 	{name: "a router to an unknown network: Rejected, and no network", needs: routers, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		req := aNetwork()
 		req.ExternalNetwork = nowhere
