@@ -4,6 +4,7 @@
 set -euo pipefail
 
 : "${OPENSTACK_DIR:?}"
+. "$(dirname "$0")/../debian.sh"
 root=$OPENSTACK_DIR/root done=$OPENSTACK_DIR/done
 mkdir -p "$done"
 
@@ -19,25 +20,12 @@ step() {
   echo "== $name: $((SECONDS - began)) s"
 }
 
-# sources prints the archives of the host, whose packages the chroot gets too.
-sources() {
-  apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' | grep -E ' (bookworm|bookworm-security|bookworm-updates) main$' | sort -u
-}
-
 base() {
   rm -rf "$root"
   local archive tool=$OPENSTACK_DIR/debootstrap
-  archive=$(sources | awk '$3 == "bookworm" { print $2; exit }')
+  archive=$(archives | awk '$3 == "bookworm" { print $2; exit }')
   [ -n "$archive" ] || { echo "the host has no archive of Debian 12 (bookworm)"; return 1; }
-  if [ ! -e "$tool" ]; then
-    # The lists of the host may be missing or old, and are left as they are.
-    local apt=(apt-get -q -o "Dir::State::Lists=$tool.new/lists" -o "Dir::Cache=$tool.new/cache")
-    rm -rf "$tool.new"
-    mkdir -p "$tool.new/lists/partial" "$tool.new/cache/archives/partial"
-    "${apt[@]}" update
-    (cd "$tool.new" && "${apt[@]}" download debootstrap && dpkg-deb --extract debootstrap_*.deb . && rm -r debootstrap_*.deb lists cache)
-    mv "$tool.new" "$tool"
-  fi
+  extracted debootstrap "$tool"
   DEBOOTSTRAP_DIR=$tool/usr/share/debootstrap nice -n 15 sh "$tool/usr/sbin/debootstrap" --variant=minbase \
     --include=ca-certificates,python3,procps bookworm "$root" "$archive"
 }
@@ -55,7 +43,7 @@ installed() {
   chmod 755 "$root/usr/sbin/policy-rc.d"
   printf 'path-exclude=/usr/share/%s/*\n' doc man locale >"$root/etc/dpkg/dpkg.cfg.d/small"
   echo force-unsafe-io >>"$root/etc/dpkg/dpkg.cfg.d/small"
-  sources >"$root/etc/apt/sources.list"
+  archives >"$root/etc/apt/sources.list"
   cp /etc/resolv.conf /etc/hosts "$root/etc/"
   # An installation that was interrupted is continued.
   inside dpkg --configure -a
