@@ -1,5 +1,5 @@
 #!/bin/bash
-# Writes the configuration of all services, for PORT and PASSWORD. It runs in the chroot, before each start.
+# Writes the configuration of all services, for PORT, PASSWORD and GUEST. It runs in the chroot, before each start.
 set -eu
 
 state=/srv/state
@@ -35,7 +35,7 @@ $(account)
 END
 }
 
-mkdir -p $state/{db,mq,fernet,credential,images,nova,neutron} /etc/{keystone,glance,placement,nova,neutron}
+mkdir -p $state/{db,mq,fernet,credential,images,nova/instances,neutron} /etc/{keystone,glance,placement,nova,neutron}
 
 # A login costs little: the tests make many, with a password that is no secret.
 cat >/etc/keystone/keystone.conf <<END
@@ -80,10 +80,18 @@ auth_strategy = keystone
 $(tokens)
 END
 
-# An agent that does not run counts as alive for long; catalog.sql adds it.
+# Without guests, no agent runs: one has a row that serve.sh adds, and counts as alive for long. With guests, the agents report
+# themselves late on a busy machine.
+if [ -z "$GUEST" ]; then
+  mechanism=openvswitch networks=vxlan notifies=false
+else
+  # Only guests of one host have to reach each other. The kernel may lack Open vSwitch.
+  mechanism=linuxbridge networks=local notifies=true
+fi
 cat >/etc/neutron/neutron.conf <<END
 [DEFAULT]
 use_stderr = true
+host = compute-1
 bind_host = $host
 bind_port = $((PORT + 13))
 api_workers = 1
@@ -94,7 +102,7 @@ service_plugins = router
 transport_url = $queue
 state_path = $state/neutron
 api_paste_config = /etc/neutron/api-paste.ini
-dhcp_agent_notification = false
+dhcp_agent_notification = $notifies
 agent_down_time = 1000000
 [database]
 connection = $(database neutron)
@@ -106,30 +114,42 @@ quota_subnet = -1
 quota_port = -1
 [nova]
 $(account)
+[experimental]
+linuxbridge = true
 $(tokens)
 END
 cat >/etc/neutron/plugins/ml2/ml2_conf.ini <<END
 [ml2]
-type_drivers = vxlan
-tenant_network_types = vxlan
-mechanism_drivers = openvswitch
+type_drivers = vxlan,local,flat
+tenant_network_types = $networks
+mechanism_drivers = $mechanism
 extension_drivers = port_security
 [ml2_type_vxlan]
 vni_ranges = 1:100000
+[ml2_type_flat]
+flat_networks = public
 END
 
-# The driver of the hypervisor keeps servers in memory.
+# Without guests, the driver of the hypervisor keeps servers in memory. With guests, QEMU emulates the processor, because not every KVM
+# runs a guest. A guest starts when its port is wired, and has more time than usual to shut down.
+if [ -z "$GUEST" ]; then
+  hypervisor=fake.FakeDriver wired=false wiring=0
+else
+  hypervisor=libvirt.LibvirtDriver wired=true wiring=300
+fi
 cat >/etc/nova/nova.conf <<END
 [DEFAULT]
 use_stderr = true
 host = compute-1
 my_ip = $host
-compute_driver = fake.FakeDriver
+compute_driver = $hypervisor
+force_raw_images = false
 transport_url = $queue
 state_path = $state/nova
 allow_resize_to_same_host = true
-vif_plugging_is_fatal = false
-vif_plugging_timeout = 0
+vif_plugging_is_fatal = $wired
+vif_plugging_timeout = $wiring
+shutdown_timeout = 300
 [api]
 auth_strategy = keystone
 [api_database]
@@ -146,6 +166,11 @@ workers = 1
 workers = 1
 [vnc]
 enabled = false
+[libvirt]
+virt_type = qemu
+cpu_mode = none
+[workarounds]
+disable_rootwrap = true
 [oslo_concurrency]
 lock_path = $state/nova
 [glance]
@@ -187,4 +212,44 @@ cat >/etc/rabbitmq-tests.conf <<END
 listeners.tcp.1 = $host:$((PORT + 2))
 vm_memory_high_watermark.absolute = 1GB
 disk_free_limit.absolute = 50MB
+END
+
+# The packages of what follows are there only with guests.
+[ -n "$GUEST" ] || exit 0
+
+# The bridge of the physical network is made by run.sh.
+cat >/etc/neutron/plugins/ml2/linuxbridge_agent.ini <<END
+[linux_bridge]
+bridge_mappings = public:br-public
+[vxlan]
+enable_vxlan = false
+[securitygroup]
+firewall_driver = iptables
+enable_security_group = true
+enable_ipset = true
+END
+cat >/etc/neutron/dhcp_agent.ini <<END
+[DEFAULT]
+interface_driver = linuxbridge
+enable_isolated_metadata = false
+END
+cat >/etc/neutron/l3_agent.ini <<END
+[DEFAULT]
+interface_driver = linuxbridge
+enable_metadata_proxy = false
+END
+
+# All of libvirt and of the guests runs as root: the chroot has no cgroups, no security module and no virtlogd.
+cat >/etc/libvirt/qemu.conf <<END
+user = "root"
+group = "root"
+security_driver = "none"
+cgroup_controllers = []
+namespaces = []
+stdio_handler = "file"
+remember_owner = 0
+END
+cat >/etc/libvirt/libvirtd.conf <<END
+auth_unix_ro = "none"
+auth_unix_rw = "none"
 END

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the chroot OPENSTACK_DIR/root with the packages of OpenStack. No service is started. Each step is done once, and
-# again if it failed or was interrupted.
+# again if it failed or was interrupted. With GUEST=1, the chroot also gets what runs guests.
 set -euo pipefail
 
 : "${OPENSTACK_DIR:?}"
@@ -57,9 +57,23 @@ installed() {
   inside apt-get clean
 }
 
+# guests adds a hypervisor and the agents of neutron.
+guests() {
+  inside dpkg --configure -a
+  inside apt-get update -q
+  inside apt-get install -y -q --no-install-recommends \
+    python3-libvirt libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients qemu-system-x86 qemu-utils genisoimage \
+    neutron-linuxbridge-agent neutron-dhcp-agent neutron-l3-agent dnsmasq-base dnsmasq-utils \
+    iptables ipset ebtables arptables conntrack bridge-utils iproute2 iputils-arping kmod sudo
+  # libvirtd looks up this user also where guests run as root. The package that would add it brings systemd.
+  grep -q '^libvirt-qemu:' "$root/etc/passwd" || inside useradd --system --user-group --no-create-home libvirt-qemu
+  inside apt-get clean
+}
+
 if [ $# -gt 0 ]; then
   "$1"
 else
   step base
   step installed
+  [ -z "${GUEST:-}" ] || step guests
 fi

@@ -6,6 +6,11 @@
 #
 # Without a command, it only installs.
 #
+# With GUEST=1, servers are guests that run: nova has its libvirt driver, which emulates the processor, and neutron its agents for
+# bridges, addresses, routers and security groups. Then the services and the command have a network namespace of their own, where the
+# host's network is not seen: the command must not download anything. The packages for it are added to the same chroot. The cloud is
+# another one, with a state of its own: a server, a port or a network of one of them cannot be used in the other.
+#
 # It needs root on Debian 12, whose packages of OpenStack Zed it uses, 3 GB of disk and 2 GB of memory. All is in a chroot below the folder;
 # nothing is installed on the host. The services have a PID namespace of their own, so that none of them outlives this script,
 # however it ends. They listen on the loopback interface at 14 ports from OPENSTACK_PORT (default 23500) on, which are below those that
@@ -18,7 +23,7 @@
 #   catalog.py    service user, projects and catalog, in the chroot
 #
 # A second run uses what the first one installed. To begin anew, remove the folder; to keep the packages and drop all that was created
-# in the cloud, remove its folder root/srv/state.
+# in the cloud, remove its folder root/srv/state, or root/srv/state-guest with GUEST=1.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -30,11 +35,28 @@ OPENSTACK_DIR=$(cd "$OPENSTACK_DIR" && pwd)
 root=$OPENSTACK_DIR/root
 
 [ "$(id -u)" = 0 ] || { echo "$0: needs root, for a chroot" >&2; exit 1; }
-exec 8>"$OPENSTACK_DIR/lock"
-flock -n 8 || { echo "$0: another run uses $OPENSTACK_DIR" >&2; exit 1; }
+if [ -n "${GUEST:-}" ]; then
+  command -v ip >/dev/null || { echo "$0: GUEST=1 needs ip of the Debian package iproute2" >&2; exit 1; }
+  # Without it, security groups would let everything through. Loading it changes how the bridges of the host filter.
+  [ -e /proc/sys/net/bridge ] || { echo "$0: GUEST=1 needs the kernel module br_netfilter: modprobe br_netfilter" >&2; exit 1; }
+fi
+if [ -z "${OPENSTACK_NETNS:-}" ]; then
+  exec 8>"$OPENSTACK_DIR/lock"
+  flock -n 8 || { echo "$0: another run uses $OPENSTACK_DIR" >&2; exit 1; }
 
-"$here/root.sh"
-[ $# -gt 0 ] || exit 0
+  "$here/root.sh"
+  [ $# -gt 0 ] || exit 0
+  # The lock is inherited.
+  [ -z "${GUEST:-}" ] || OPENSTACK_NETNS=1 exec unshare --net "$0" "$@"
+else
+  # The physical network, whose router is this namespace. Nothing else leads out of it.
+  ip link set lo up
+  ip link add br-public type bridge
+  ip address add 203.0.113.1/24 dev br-public
+  ip link set br-public up
+  # The API server of the tests takes its address from the interface of this route.
+  ip route add default dev br-public
+fi
 
 # Anything that listens there would be taken for one of the services.
 for ((port = OPENSTACK_PORT; port < OPENSTACK_PORT + 14; port++)); do
@@ -44,18 +66,21 @@ for ((port = OPENSTACK_PORT; port < OPENSTACK_PORT + 14; port++)); do
   fi
 done
 
-install -d "$root/srv/openstack"
+state=$root/srv/state${GUEST:+-guest}
+install -d "$root/srv/openstack" "$root/srv/state" "$state"
 install -m 755 "$here/configure.sh" "$here/serve.sh" "$here/catalog.py" "$root/srv/openstack/"
 
-# The services end when their standard input does: also if this script is killed.
+# The services end when their standard input does: also if this script is killed. The root is a mount of its own: "ip netns" makes it
+# a slave mount.
 control=$OPENSTACK_DIR/control ready=$OPENSTACK_DIR/ready log=$OPENSTACK_DIR/serve.log
 rm -f "$control" "$ready"
 mkfifo "$control" "$ready"
 exec 6<>"$ready"
 nice -n "${OPENSTACK_NICE:-10}" unshare --mount --pid --fork --kill-child --propagation private bash -c '
-  mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && mount -t tmpfs tmpfs "$1/run" && mkdir "$1/run/lock" &&
-  exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 PORT="$2" PASSWORD="$3" chroot "$1" /srv/openstack/serve.sh
-' serve "$root" "$OPENSTACK_PORT" "$OPENSTACK_PASSWORD" <"$control" >&6 2>"$log" 8>&- &
+  mount --bind "$1" "$1" && mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && mount -t tmpfs tmpfs "$1/run" && mkdir "$1/run/lock" &&
+  mount --bind "$2" "$1/srv/state" && { [ -z "$5" ] || mount -t sysfs sysfs "$1/sys"; } &&
+  exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 PORT="$3" PASSWORD="$4" GUEST="$5" chroot "$1" /srv/openstack/serve.sh
+' serve "$root" "$state" "$OPENSTACK_PORT" "$OPENSTACK_PASSWORD" "${GUEST:-}" <"$control" >&6 2>"$log" 8>&- &
 services=$!
 exec 7>"$control"
 stop() {

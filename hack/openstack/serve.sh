@@ -93,6 +93,27 @@ networks() {
   neutron-db-manage --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/ml2_conf.ini upgrade head
 }
 
+# hypervisor starts libvirtd. nova-compute ends if it cannot connect to it.
+hypervisor() {
+  local tries=300
+  mkdir -p /run/libvirt
+  start libvirtd libvirtd
+  until virsh --connect qemu:///system version >>$logs/libvirtd.log 2>&1; do
+    [ $((tries--)) -gt 0 ] || fail "libvirtd does not answer" $logs/libvirtd.log
+    sleep .5
+  done
+}
+
+# agents starts the agents of neutron. They wait long before they call a server again that did not answer.
+agents() {
+  local agent
+  mkdir -p /run/netns
+  start linuxbridge-agent neutron-linuxbridge-agent --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/linuxbridge_agent.ini
+  for agent in dhcp l3; do
+    start $agent-agent neutron-$agent-agent --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/${agent}_agent.ini
+  done
+}
+
 once databases databases
 start mariadb mariadbd --no-defaults --user=root --datadir=$state/db --socket=$state/db/socket --pid-file=$state/db/pid \
   --bind-address=$host --port=$((PORT + 1)) --skip-log-bin --innodb-flush-log-at-trx-commit=0 --max-connections=400 --skip-name-resolve
@@ -119,14 +140,15 @@ for part in keystone placement glance; do
 done
 await keystone 0
 once catalog python3 /srv/openstack/catalog.py
-# ML2 binds ports only where an agent is alive. This one has only a row.
-sql neutron --execute="insert into agents (id, agent_type, \`binary\`, topic, host, admin_state_up, created_at, started_at, heartbeat_timestamp, configurations, \`load\`)
+# ML2 binds ports only where an agent is alive. Without guests, it has only a row.
+[ -n "$GUEST" ] || sql neutron --execute="insert into agents (id, agent_type, \`binary\`, topic, host, admin_state_up, created_at, started_at, heartbeat_timestamp, configurations, \`load\`)
   values ('00000000-0000-4000-8000-000000000001', 'Open vSwitch agent', 'neutron-openvswitch-agent', 'N/A', 'compute-1', 1, utc_timestamp(), utc_timestamp(), utc_timestamp(),
   '{\"tunnel_types\": [\"vxlan\"], \"tunneling_ip\": \"$host\", \"bridge_mappings\": {}, \"datapath_type\": \"system\"}', 0)
   on duplicate key update heartbeat_timestamp = utc_timestamp()"
 await rabbitmq 2
 start neutron neutron-server --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/ml2_conf.ini
 begun=$(sql --skip-column-names --execute='select utc_timestamp()')
+[ -z "$GUEST" ] || hypervisor
 for part in conductor scheduler compute; do
   start nova-$part python3 -c "import sys; sys.argv = ['nova-$part']; from nova.cmd.$part import main; main()"
 done
@@ -134,15 +156,20 @@ start nova uwsgi --ini /etc/uwsgi-nova.ini
 await placement 10
 await glance 11
 await neutron 13
+[ -z "$GUEST" ] || agents
 await nova 12
 
-# The scheduler uses a compute service once it has reported itself.
-reported="select count(*) from services where deleted = 0 and report_count > 0 and coalesce(updated_at, created_at) >= '$begun'"
-for ((tries = 600; tries > 0; tries--)); do
-  [ "$(sql --skip-column-names nova --execute="$reported")" -ge 3 ] && break
-  sleep .5
-done
-[ "$tries" -gt 0 ] || fail "the parts of nova do not report themselves" $logs/nova-compute.log
+# reported NAME DATABASE QUERY COUNT LOG waits until that many parts of a service have reported themselves.
+reported() {
+  local tries=600
+  until [ "$(sql --skip-column-names "$2" --execute="$3")" -ge "$4" ]; do
+    [ $((tries--)) -gt 0 ] || fail "the parts of $1 do not report themselves" "$logs/$5.log"
+    sleep .5
+  done
+}
+# The scheduler uses a compute service once it has reported itself, neutron its agents.
+reported nova nova "select count(*) from services where deleted = 0 and report_count > 0 and coalesce(updated_at, created_at) >= '$begun'" 3 nova-compute
+[ -z "$GUEST" ] || reported neutron neutron "select count(*) from agents where heartbeat_timestamp >= '$begun'" 3 linuxbridge-agent
 once hosts nova-manage cell_v2 discover_hosts
 echo ready
 
