@@ -53,9 +53,10 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// One project is used by two clusters with VMs of the same names, and by strangers. The
-// manager of one cluster is killed again and again, the other has two managers without
-// leader election, of which one is killed, and answers are lost.
+// One project is used by two clusters with VMs of the same names, and by strangers. A quarter of
+// the VMs of one cluster have a public address. The manager of this cluster is killed again and
+// again, the other has two managers without leader election, of which one is killed, and answers
+// are lost.
 func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	t.Parallel()
 	tk, count := newT(t), killedVMs(t)
@@ -83,8 +84,18 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 
 	random := seed(t)
 	restore := w.loseRandomly(random)
+	front := testkit.Network(namespace, "front", func(n *pcapi.Network) {
+		n.Spec.CloudRef, n.Spec.Router = &pcapi.CloudReference{Name: cloudName}, &pcapi.NetworkRouter{ExternalNetwork: externalNetwork}
+	})
+	tk.Expect(ours.env.Client.Create(t.Context(), front)).To(Succeed())
+	reachable := 0
 	for i := range count {
-		tk.Expect(ours.env.Client.Create(t.Context(), newVM(vmName(i)))).To(Succeed())
+		vm := newVM(vmName(i))
+		if i%4 == 0 {
+			vm.Spec.NetworkRef, vm.Spec.PublicAddress = &pcapi.NetworkReference{Name: front.Name}, &pcapi.VMPublicAddress{Network: externalNetwork}
+			reachable++
+		}
+		tk.Expect(ours.env.Client.Create(t.Context(), vm)).To(Succeed())
 	}
 	for i := range rivals {
 		tk.Expect(theirs.env.Client.Create(t.Context(), newVM(vmName(i)))).To(Succeed())
@@ -109,6 +120,11 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	servers, err := all()
 	tk.Expect(err).NotTo(HaveOccurred())
 	verifyOwners(tk, servers, ours, theirs)
+	made := func(resource string) []map[string]any { return a.list("network", resource, "project_id="+p.id) }
+	tk.Expect(made("networks")).To(HaveLen(1))
+	tk.Expect(made("routers")).To(HaveLen(1), "one router for the Network")
+	// The address of a server that was too many goes after the server.
+	tk.Eventually(func() int { return len(made("floatingips")) }).Should(Equal(reachable), "one floating address for each VM that asks for one")
 
 	// The VMs that get no VMSnapshot are suspended and resized.
 	asleep, moved := vmName(count-1), vmName(count-2)
@@ -152,8 +168,13 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	tk.Eventually(theirs.vms).Should(BeEmpty())
 	tk.Expect(idsOf(all())).To(ConsistOf(strangers), "the servers of strangers")
 	tk.Expect(imageNames(t, p)).To(BeEmpty(), "the images of the VMSnapshots go with the servers")
+	tk.Expect(made("floatingips")).To(BeEmpty(), "floating addresses go with the servers")
 	tk.Expect(ours.env.Client.DeleteAllOf(t.Context(), &pcapi.VMSnapshot{}, inTenant)).To(Succeed())
 	tk.Eventually(ours.snapshots).Should(BeEmpty())
+	tk.Expect(ours.env.Client.Delete(t.Context(), front)).To(Succeed())
+	for _, resource := range []string{"networks", "routers", "ports"} {
+		tk.Eventually(func() []map[string]any { return made(resource) }).Should(BeEmpty(), resource)
+	}
 }
 
 func vmName(i int) string { return fmt.Sprintf("vm-%d", i) }
