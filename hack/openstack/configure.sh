@@ -239,6 +239,12 @@ interface_driver = linuxbridge
 enable_metadata_proxy = false
 END
 
+# What libvirt knows of guests belongs to the state.
+for folder in /etc/libvirt/qemu /var/lib/libvirt/qemu; do
+  mkdir -p "$state/libvirt$folder"
+  [ -L "$folder" ] || { rm -rf "$folder" && ln -s "$state/libvirt$folder" "$folder"; }
+done
+
 # All of libvirt and of the guests runs as root: the chroot has no cgroups, no security module and no virtlogd.
 cat >/etc/libvirt/qemu.conf <<END
 user = "root"

@@ -81,11 +81,16 @@ type administrator struct {
 
 // ensureExternal returns the id of the external network, which has room for many routers and floating addresses.
 func (a *administrator) ensureExternal() string {
-	id := a.ensure("network", "networks", "network", map[string]any{"name": externalNetwork, "router:external": true})
-	if len(a.list("network", "subnets", "network_id="+id)) == 0 {
-		a.must(http.MethodPost, a.services["network"]+"/subnets", map[string]any{"subnet": map[string]any{
-			"network_id": id, "name": externalNetwork, "ip_version": 4, "cidr": "203.0.112.0/20", "gateway_ip": "203.0.112.1", "enable_dhcp": false,
-		}}, nil)
+	network := map[string]any{"name": externalNetwork, "router:external": true}
+	subnet := map[string]any{"name": externalNetwork, "ip_version": 4, "cidr": "203.0.112.0/20", "gateway_ip": "203.0.112.1", "enable_dhcp": false}
+	if guests { // the physical network
+		network["provider:network_type"], network["provider:physical_network"] = "flat", "public"
+		subnet["cidr"], subnet["gateway_ip"] = publicRange, publicGateway
+		subnet["allocation_pools"] = []map[string]string{{"start": firstPublic, "end": lastPublic}}
+	}
+	id := a.ensure("network", "networks", "network", network)
+	if subnet["network_id"] = id; len(a.list("network", "subnets", "network_id="+id)) == 0 {
+		a.create("network", "subnets", "subnet", subnet)
 	}
 	return id
 }

@@ -10,9 +10,13 @@
 //	                          many servers are imported; 12 if empty
 //	OPENSTACK_SEED            repeats what was random in a run that failed
 //
+//	GUEST_IMAGE               an image of guests, for TestGuest, which make test-openstack
+//	                          GUEST=1 runs alone: with an OpenStack whose servers are guests
+//
 //	admin_test.go       projects, users, flavors and images, made as an administrator
 //	hypervisor_test.go  the data of snapshots, which the simulated hypervisor does not store
 //	wire_test.go        a RoundTripper that loses answers and counts requests
 //	front_test.go       the same as a server, for managers that are processes
 //	process_test.go     managers that are processes, which can be killed
+//	guesttools_test.go  guests, the network that they are reached from, and logins
 package openstack_test
