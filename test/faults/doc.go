@@ -39,8 +39,10 @@
 // Beside a cloud that turns hostile, the memory of the manager is measured.
 //
 // Each case is a subtest, and -run makes only the runs of the cases that it
-// selects. By default a selection of all cases runs, in about six minutes.
-// FAULTS=full runs all; any other value of FAULTS runs those scenarios of the
-// matrix whose name contains it. FAULTS_SEED repeats what was random: kills and
-// quirks. With -v each run is reported as it ends.
+// selects. By default a selection of all cases runs, in about ten minutes.
+// FAULTS=sample leaves out two thirds of the kills of each case of the matrix,
+// others each time: to repeat a failure, run its case without it. FAULTS=full
+// runs all cases; any other value of FAULTS runs those scenarios of the matrix
+// whose name contains it. FAULTS_SEED repeats what was random: kills and quirks.
+// With -v each run is reported as it ends.
 package faults

@@ -8,11 +8,11 @@ import (
 const maxRuns = 36
 
 func TestManagerKilledAtAnyEffect(t *testing.T) {
-	slots := make(chan struct{}, maxRuns)
+	from, slots := seed(t), make(chan struct{}, maxRuns)
 	for _, c := range selected() {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
-			c.explore(t.Context(), sharedEnvironment(t), slots, t.Logf)
+			c.explore(t.Context(), sharedEnvironment(t), from, slots, t.Logf)
 			t.Logf("%d effects, %d runs", len(c.effects), c.runs)
 			for _, failure := range c.failures {
 				t.Errorf("%v\n%s", failure.err, failure.report)

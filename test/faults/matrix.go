@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"slices"
@@ -268,10 +269,13 @@ func everything() (all []*matrixCase) {
 	return append(all, matrixCases(bare, everyPhase, undecidedCreate, undecidedDeletedWhileDown, undecidedRenamedWhileDown)...)
 }
 
+// sample is the value of FAULTS with which a third of the kills of each case runs.
+const sample = "sample"
+
 // selected returns the cases that FAULTS selects; see doc.go.
 func selected() []*matrixCase {
 	switch word := os.Getenv("FAULTS"); word {
-	case "":
+	case "", sample:
 		return selection()
 	case "full":
 		return everything()
@@ -283,8 +287,9 @@ func selected() []*matrixCase {
 func (c *matrixCase) String() string { return c.scenario.name + "; " + c.profile.name }
 
 // explore runs the scenario without a kill, then once with each kill, with as many
-// runs at a time as there are slots. It logs each run.
-func (c *matrixCase) explore(ctx context.Context, env *environment, slots chan struct{}, logf func(string, ...any)) {
+// runs at a time as there are slots. With FAULTS=sample, it runs a third of the kills,
+// which the seed chooses. It logs each run.
+func (c *matrixCase) explore(ctx context.Context, env *environment, seed uint64, slots chan struct{}, logf func(string, ...any)) {
 	var mu sync.Mutex
 	once := func(k int, at phase) result {
 		slots <- struct{}{}
@@ -312,11 +317,20 @@ func (c *matrixCase) explore(ctx context.Context, env *environment, slots chan s
 		return out
 	}
 	c.effects = once(0, before).effects
-	var runs sync.WaitGroup
+	var kills []func()
 	for i, e := range c.effects {
 		for _, at := range c.kill(e) {
-			runs.Go(func() { once(i+1, at) })
+			kills = append(kills, func() { once(i+1, at) })
 		}
+	}
+	if os.Getenv("FAULTS") == sample {
+		random := rand.New(rand.NewPCG(seed, stream(c.String())))
+		random.Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
+		kills = kills[:(len(kills)+2)/3]
+	}
+	var runs sync.WaitGroup
+	for _, kill := range kills {
+		runs.Go(kill)
 	}
 	runs.Wait()
 }
