@@ -52,6 +52,9 @@ func (r Router) ConnectedTo(external string) bool {
 // CodeExternalNetworkUnknown is the code of a refusal because the cloud has no external network of a name or id.
 const CodeExternalNetworkUnknown = "externalNetworkUnknown"
 
+// CodeRouterInUse is the code of a Conflict in which a router keeps a network from being deleted. Its text says what to do.
+const CodeRouterInUse = "routerInUse"
+
 // RouterRemover is a client of a cloud in which the router of a network outlives the network, if
 // somebody else deletes that.
 type RouterRemover interface {

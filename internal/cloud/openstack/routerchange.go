@@ -166,7 +166,7 @@ func (c *networkClient) removeRouters(ctx context.Context, op, networkID string)
 	}
 	for _, p := range ports {
 		if p.keepsNetwork(networkID, routers) {
-			return refuse(op, cloud.Conflict, "port %s of the network is in use%s: its router stays as well", p.ID, p.byWhom())
+			return routerInUse(op, "port %s of the network is in use%s: its router stays as well; delete in the cloud what is on the network", p.ID, p.byWhom())
 		}
 	}
 	attached, err := c.interfaces(ctx, op, routers)
@@ -175,7 +175,7 @@ func (c *networkClient) removeRouters(ctx context.Context, op, networkID string)
 	}
 	for _, p := range attached {
 		if p.NetworkID != networkID {
-			return refuse(op, cloud.Conflict,
+			return routerInUse(op,
 				"router %s of the network is attached to network %s too: detach it there, and it is deleted with its own", p.DeviceID, p.NetworkID)
 		}
 	}
@@ -194,6 +194,13 @@ func (c *networkClient) removeRouters(ctx context.Context, op, networkID string)
 		}
 	}
 	return nil
+}
+
+// routerInUse is the error of a router that stays. It says what to do about that.
+func routerInUse(op, format string, args ...any) *cloud.Error {
+	err := refuse(op, cloud.Conflict, format, args...)
+	err.Code = cloud.CodeRouterInUse
+	return err
 }
 
 // keepsNetwork reports whether a port keeps the service from deleting the network. Those of the service itself go with it.

@@ -101,7 +101,7 @@ func TestRouterThatOthersUseIsNotDeleted(t *testing.T) {
 	}
 	n.attachAnother()
 	err = c.DeleteNetwork(t.Context(), made.ID)
-	if !cloud.Is(err, cloud.Conflict) || !strings.Contains(err.Error(), "router "+made.Router.ID+" of the network is attached to network ") {
+	if !cloud.Is(err, cloud.Conflict) || cloud.CodeOf(err) != cloud.CodeRouterInUse || !strings.Contains(err.Error(), "router "+made.Router.ID+" of the network is attached to network ") {
 		t.Errorf("DeleteNetwork: %v, want Conflict with the router", err)
 	}
 	if got := n.counts(); got["interfaces"] != 2 || got["routers"] != 1 {
