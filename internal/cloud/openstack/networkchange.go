@@ -91,7 +91,8 @@ func (c *networkClient) putSubnet(ctx context.Context, op string, s subnet, fiel
 	return got.Subnet, nil
 }
 
-// DeleteNetwork deletes a network with its subnets. The router goes first: the service refuses to delete a network with one.
+// DeleteNetwork deletes a network with its subnets. The router goes first: the service refuses to delete a network with one. That
+// is why the network is deleted also where routers cannot be listed: most networks have none.
 func (c *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 	op := "delete network " + quote(id)
 	ctx, end, err := c.session.beginAbout(ctx, op, id)
@@ -99,10 +100,18 @@ func (c *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 		return err
 	}
 	defer end()
-	if err := c.removeRouters(ctx, op, id); err != nil {
+	routers, unlisted := c.routersOf(ctx, op, id)
+	if unlisted != nil && (ctx.Err() != nil || cloud.Is(unlisted, cloud.Throttled, cloud.Unauthorized)) {
+		return unlisted
+	}
+	if err := c.removeRouters(ctx, op, id, routers); err != nil {
 		return err
 	}
-	return asError(c.session.do(ctx, c.networkDeletion(op, id)))
+	err = c.session.do(ctx, c.networkDeletion(op, id))
+	if unlisted != nil && err != nil && err.Kind == cloud.Conflict && !cloud.Is(unlisted, cloud.Unsupported, cloud.Forbidden) {
+		return unlisted // the next try may find the router
+	}
+	return asError(err)
 }
 
 func (c *networkClient) networkDeletion(op, id string) *call {

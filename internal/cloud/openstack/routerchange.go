@@ -146,19 +146,18 @@ func (c *Client) DeleteRouters(ctx context.Context, networkID string) error {
 		return err
 	}
 	defer end()
-	return asError(c.networks.removeRouters(ctx, op, networkID))
+	routers, err := c.networks.routersOf(ctx, op, networkID)
+	if err == nil {
+		err = c.networks.removeRouters(ctx, op, networkID, routers)
+	}
+	return asError(err)
 }
 
 // removeRouters removes the routers that were made for a network. It fails with Conflict, and changes nothing, if something else
-// is on the network, which the service would not delete then, or if others use a router. An account that may not list
-// routers has made none.
-func (c *networkClient) removeRouters(ctx context.Context, op, networkID string) *cloud.Error {
-	routers, err := c.routersOf(ctx, op, networkID)
-	switch {
-	case cloud.Is(asError(err), cloud.Unsupported, cloud.Forbidden):
+// is on the network, which the service would not delete then, or if others use a router.
+func (c *networkClient) removeRouters(ctx context.Context, op, networkID string, routers []router) *cloud.Error {
+	if len(routers) == 0 {
 		return nil
-	case err != nil || len(routers) == 0:
-		return err
 	}
 	ports, err := c.listPorts(ctx, op, url.Values{"network_id": {networkID}})
 	if err != nil {

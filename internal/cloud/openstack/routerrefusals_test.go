@@ -31,14 +31,14 @@ func TestNetworksAreReadWithoutRouters(t *testing.T) {
 				if listErr != nil || getErr != nil {
 					t.Fatalf("%v, %v, want no errors", listErr, getErr)
 				}
-				none := kind == "routers" && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, code)
+				lacks := kind == "routers" && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, code)
 				for _, network := range []cloud.Network{listed[1], got} {
-					if diff := cmp.Diff(cloud.Router{Unknown: !none}, network.Router); diff != "" {
+					if diff := cmp.Diff(cloud.Router{Unknown: true}, network.Router); diff != "" {
 						t.Errorf("router (-want +got):\n%s", diff)
 					}
 				}
 				_, err = c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"})
-				if err == nil || none && !cloud.Is(err, cloud.Unsupported) {
+				if err == nil || lacks && !cloud.Is(err, cloud.Unsupported) {
 					t.Errorf("UpdateNetwork: %v", err)
 				}
 			})
@@ -84,6 +84,55 @@ func TestNoNetworkIsMadeWithoutRouters(t *testing.T) {
 		if n.changes != 0 {
 			t.Errorf("%d: %d changes, want none", code, n.changes)
 		}
+	}
+}
+
+// A network without a router is deleted where routers cannot be listed, and one with a router is not: the service refuses that.
+// A router that is left is reported.
+func TestDeletionWhereRoutersCannotBeListed(t *testing.T) {
+	for code, kinds := range map[int]struct{ network, routers cloud.Kind }{
+		http.StatusForbidden:           {cloud.Conflict, cloud.Forbidden},
+		http.StatusNotFound:            {cloud.Conflict, cloud.Unsupported},
+		http.StatusNotImplemented:      {cloud.Conflict, cloud.Unsupported},
+		http.StatusInternalServerError: {cloud.Unavailable, cloud.Unavailable},
+		http.StatusServiceUnavailable:  {cloud.Unavailable, cloud.Unavailable},
+	} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
+			n, client := newNeutron(t)
+			c := client()
+			plain, plainErr := c.CreateNetwork(t.Context(), aNetwork)
+			made, err := c.CreateNetwork(t.Context(), routed())
+			if plainErr != nil || err != nil {
+				t.Fatal(plainErr, err)
+			}
+			n.refused["GET routers"] = code
+			if err := c.DeleteNetwork(t.Context(), plain.ID); err != nil {
+				t.Errorf("DeleteNetwork without a router: %v", err)
+			}
+			if err := c.DeleteNetwork(t.Context(), made.ID); outcomeOf(err) != (outcome{Kind: kinds.network}) {
+				t.Errorf("DeleteNetwork with a router: %v, want %s", err, kinds.network)
+			}
+			if err := c.DeleteRouters(t.Context(), made.ID); outcomeOf(err) != (outcome{Kind: kinds.routers}) {
+				t.Errorf("DeleteRouters: %v, want %s", err, kinds.routers)
+			}
+			if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1}, n.counts()); diff != "" {
+				t.Errorf("left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDeletionThatTheCloudThrottles(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), aNetwork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.refused["GET routers"] = http.StatusTooManyRequests
+	if err := c.DeleteNetwork(t.Context(), made.ID); !cloud.Is(err, cloud.Throttled) || n.counts()["networks"] != 1 {
+		t.Errorf("DeleteNetwork: %v, want Throttled and no deletion", err)
 	}
 }
 

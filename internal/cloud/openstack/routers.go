@@ -154,13 +154,12 @@ func (r routing) of(n neutronNetwork, subnets []subnet) cloud.Router {
 }
 
 // unlessUnknown returns the routing, and an error only if it is one of the whole cloud: what reads networks must not depend
-// on routers, which most networks do not have.
+// on routers, which most networks do not have. That the service has no routers is no proof that there are none: a proxy
+// answers so too, and a service that was started without its plugin.
 func unlessUnknown(ctx context.Context, r routing, err *cloud.Error) (routing, *cloud.Error) {
 	switch {
 	case err == nil:
 		return r, nil
-	case err.Kind == cloud.Unsupported:
-		return routing{}, nil // there are none
 	case ctx.Err() != nil, cloud.Is(err, cloud.Throttled, cloud.Unauthorized):
 		return routing{}, err
 	}
