@@ -42,6 +42,10 @@ type neutron struct {
 	asked map[string]int
 	// hidden are the kinds that the account lacks the right to read: listings are empty.
 	hidden map[string]bool
+	// ignores are the kinds of which listings have all, whatever the query.
+	ignores map[string]bool
+	// owner is the device_owner of the ports of routers.
+	owner string
 	// refused are the statuses of requests by method and kind, such as "GET routers".
 	refused map[string]int
 	// seen is called with each request; may be nil.
@@ -50,7 +54,7 @@ type neutron struct {
 
 func newNeutron(t *testing.T) (*neutron, func() *Client) {
 	t.Helper()
-	n := &neutron{asked: map[string]int{}, hidden: map[string]bool{}, refused: map[string]int{}, all: map[string][]object{"networks": {{"id": externalID, "name": "ext-net", "project_id": "another", "router:external": true}}}}
+	n := &neutron{asked: map[string]int{}, hidden: map[string]bool{}, ignores: map[string]bool{}, owner: interfaceOwners[0], refused: map[string]int{}, all: map[string][]object{"networks": {{"id": externalID, "name": "ext-net", "project_id": "another", "router:external": true}}}}
 	s := newStub(t)
 	s.network = n
 	return n, func() *Client { return s.client() }
@@ -137,7 +141,7 @@ func (n *neutron) find(kind string, r *http.Request) []object {
 	for _, o := range n.all[kind] {
 		matches := true
 		for field, values := range r.URL.Query() {
-			matches = matches && (field == "limit" || field == "fields" || slices.Contains(values, fmt.Sprint(o[field])))
+			matches = matches && (n.ignores[kind] || field == "limit" || field == "fields" || slices.Contains(values, fmt.Sprint(o[field])))
 		}
 		if matches {
 			found = append(found, o)
@@ -202,7 +206,10 @@ func (n *neutron) act(r object, action string, body object) (int, object) {
 		if at < 0 {
 			return refusal(http.StatusNotFound, "RouterInterfaceNotFound")
 		}
-		n.all["ports"] = slices.Delete(n.all["ports"], at, at+1)
+		of := n.all["ports"][at].text("subnet")
+		n.all["ports"] = slices.DeleteFunc(n.all["ports"], func(p object) bool {
+			return p.text("device_id") == r.text("id") && p.text("subnet") == of
+		})
 		return http.StatusOK, object{"id": r.text("id")}
 	}
 	s := n.get("subnets", body.text("subnet_id"))
@@ -210,6 +217,7 @@ func (n *neutron) act(r object, action string, body object) (int, object) {
 		other := n.get("subnets", p.text("subnet"))
 		switch {
 		case other == nil:
+		case !slices.Contains(interfaceOwners, p.text("device_owner")):
 		case p.text("device_id") == r.text("id") && p.text("subnet") == s.text("id"):
 			return http.StatusBadRequest, object{"NeutronError": object{"type": "BadRequest", "message": "Bad router request: Router already has a port on subnet " + s.text("id") + "."}}
 		case p.text("device_id") == r.text("id") && overlapping(other, s):
@@ -218,8 +226,13 @@ func (n *neutron) act(r object, action string, body object) (int, object) {
 			return refusal(http.StatusConflict, "IpAddressAlreadyAllocated") // the address of the gateway
 		}
 	}
+	if n.owner == "network:router_interface_distributed" {
+		n.add("ports", object{
+			"device_id": r.text("id"), "device_owner": "network:router_centralized_snat", "network_id": s.text("network_id"), "subnet": s.text("id"), "fixed_ips": []object{{"subnet_id": s.text("id")}},
+		})
+	}
 	n.add("ports", object{
-		"device_id": r.text("id"), "device_owner": "network:router_interface", "network_id": s.text("network_id"), "subnet": s.text("id"), "fixed_ips": []object{{"subnet_id": s.text("id")}},
+		"device_id": r.text("id"), "device_owner": n.owner, "network_id": s.text("network_id"), "subnet": s.text("id"), "fixed_ips": []object{{"subnet_id": s.text("id")}},
 	})
 	return http.StatusOK, object{"id": r.text("id")}
 }

@@ -208,7 +208,7 @@ func (p port) keepsNetwork(networkID string, routers []router) bool {
 		return false
 	}
 	if p.attaches() {
-		return !slices.ContainsFunc(routers, func(r router) bool { return r.ID == p.DeviceID })
+		return !p.of(routers)
 	}
 	return !strings.HasPrefix(p.Owner, "network:")
 }

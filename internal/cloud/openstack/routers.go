@@ -64,6 +64,11 @@ func (p port) on(subnets []subnet) bool {
 // attaches reports whether a port attaches a router to a subnet.
 func (p port) attaches() bool { return slices.Contains(interfaceOwners, p.Owner) }
 
+// of reports whether a port is one of these routers.
+func (p port) of(routers []router) bool {
+	return slices.ContainsFunc(routers, func(r router) bool { return r.ID == p.DeviceID })
+}
+
 // listRouters lists the routers of the project that match a query and that the operator made, oldest first. The service may
 // ignore a query, and an administrator sees those of all projects.
 func (c *networkClient) listRouters(ctx context.Context, op string, query url.Values) ([]router, *cloud.Error) {
@@ -96,7 +101,8 @@ func (c *networkClient) routersOf(ctx context.Context, op, networkID string) ([]
 	return slices.DeleteFunc(routers, func(r router) bool { return r.networkID() != networkID }), err
 }
 
-// interfaces lists the ports by which routers of the project are attached to subnets: all, or those of the routers given.
+// interfaces lists the ports by which routers of the project are attached to subnets: all, or those of the routers given. The
+// service may ignore a query.
 func (c *networkClient) interfaces(ctx context.Context, op string, routers []router) ([]port, *cloud.Error) {
 	project, err := c.session.project(ctx, op)
 	if err != nil {
@@ -110,7 +116,9 @@ func (c *networkClient) interfaces(ctx context.Context, op string, routers []rou
 		query.Set("project_id", project)
 	}
 	ports, err := c.listPorts(ctx, op, query)
-	return slices.DeleteFunc(ports, func(p port) bool { return !p.attaches() }), err
+	return slices.DeleteFunc(ports, func(p port) bool {
+		return !p.attaches() || len(routers) > 0 && !p.of(routers)
+	}), err
 }
 
 func (c *networkClient) listPorts(ctx context.Context, op string, query url.Values) ([]port, *cloud.Error) {

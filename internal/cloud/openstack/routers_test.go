@@ -17,7 +17,16 @@ func routed() cloud.CreateNetwork {
 }
 
 func TestRouterIsMadeWithTheNetworkAndRemovedWithIt(t *testing.T) {
+	for owner, ports := range map[string]int{
+		"network:router_interface": 1, "network:router_interface_distributed": 2, "network:ha_router_replicated_interface": 1,
+	} {
+		t.Run(owner, func(t *testing.T) { testMadeAndRemoved(t, owner, ports) })
+	}
+}
+
+func testMadeAndRemoved(t *testing.T, owner string, ports int) {
 	n, client := newNeutron(t)
+	n.owner = owner
 	c := client()
 	made, err := c.CreateNetwork(t.Context(), routed())
 	if err != nil || made.Router.ExternalNetwork != "ext-net" || made.Router.ExternalID != externalID || made.Router.ID == "" {
@@ -26,7 +35,7 @@ func TestRouterIsMadeWithTheNetworkAndRemovedWithIt(t *testing.T) {
 	if r := n.all["routers"][0]; r.text("name") != "net" || r.text("description") != "private-cloud-operator network "+made.ID {
 		t.Errorf("router %v, want the name and the id of the network", r)
 	}
-	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1}, n.counts()); diff != "" {
+	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": ports}, n.counts()); diff != "" {
 		t.Errorf("made (-want +got):\n%s", diff)
 	}
 	listed, err := c.ListNetworks(t.Context())
@@ -118,7 +127,19 @@ func TestRouterThatOthersUseIsNotDeleted(t *testing.T) {
 
 // Two creates of one object may have made two networks of one name, each with a router.
 func TestRouterOfATwinStays(t *testing.T) {
+	for name, ignores := range ignored() {
+		t.Run(name, func(t *testing.T) { testRouterOfATwin(t, ignores) })
+	}
+}
+
+// ignored are the kinds of which a service ignores the queries.
+func ignored() map[string]map[string]bool {
+	return map[string]map[string]bool{"none": {}, "routers": {"routers": true}, "ports": {"ports": true}, "all": {"routers": true, "ports": true}}
+}
+
+func testRouterOfATwin(t *testing.T, ignores map[string]bool) {
 	n, client := newNeutron(t)
+	n.ignores = ignores
 	c := client()
 	first, err := c.CreateNetwork(t.Context(), routed())
 	if err != nil {
@@ -141,9 +162,18 @@ func TestRouterOfATwinStays(t *testing.T) {
 }
 
 func TestRouterOfSomebodyElseIsNotTouched(t *testing.T) {
+	for name, ignores := range ignored() {
+		t.Run(name, func(t *testing.T) { testRouterOfSomebodyElse(t, ignores) })
+	}
+}
+
+func testRouterOfSomebodyElse(t *testing.T, ignores map[string]bool) {
 	n, client := newNeutron(t)
+	n.ignores = ignores
 	c := client()
-	n.add("routers", object{"name": "net", "description": "of a person", "external_gateway_info": object{"network_id": externalID}})
+	theirs := n.add("routers", object{"name": "net", "description": "of a person", "external_gateway_info": object{"network_id": externalID}})
+	s := n.add("subnets", object{"network_id": n.add("networks", object{"name": "theirs"}).text("id"), "cidr": "10.8.0.0/24"})
+	n.act(theirs, "add_router_interface", object{"subnet_id": s.text("id")})
 	made, err := c.CreateNetwork(t.Context(), routed())
 	if err != nil || made.Router.ID == n.all["routers"][0].text("id") {
 		t.Fatalf("%+v, %v, want a router of its own", made, err)
@@ -151,7 +181,7 @@ func TestRouterOfSomebodyElseIsNotTouched(t *testing.T) {
 	if err := c.DeleteNetwork(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
-	if left := n.counts(); left["routers"] != 1 {
+	if left := n.counts(); left["routers"] != 1 || left["interfaces"] != 1 {
 		t.Errorf("left %v, want the router of the person", left)
 	}
 }
