@@ -105,6 +105,7 @@ func (c *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 		return unlisted
 	}
 	if err := c.removeRouters(ctx, op, id, routers); err != nil {
+		err.Uncertain = false // the deletion of the network was not sent
 		return err
 	}
 	err = c.session.do(ctx, c.networkDeletion(op, id))

@@ -83,6 +83,23 @@ func TestManagerKilledBetweenTwoCallsLeavesNoRouter(t *testing.T) {
 	}
 }
 
+// Only a lost answer to the deletion of the network itself leaves open whether that is gone.
+func TestLostAnswerToADeletion(t *testing.T) {
+	for number, uncertain := range []bool{false, false, true} { // to detach the router, to delete it, and to delete the network
+		n, client := newNeutron(t)
+		c := client()
+		made, err := c.CreateNetwork(t.Context(), routed())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.cut = n.changes + number + 1
+		err = c.DeleteNetwork(t.Context(), made.ID)
+		if err == nil || cloud.Uncertain(err) != uncertain {
+			t.Errorf("change %d: %v, uncertain %t, want %t", number+1, err, cloud.Uncertain(err), uncertain)
+		}
+	}
+}
+
 func TestDeletionOfANetworkWithoutItsRouterMade(t *testing.T) {
 	for number := 1; number <= 4; number++ {
 		for _, unsent := range []bool{false, true} {
