@@ -50,7 +50,7 @@ func (c *networkClient) connect(ctx context.Context, op string, n neutronNetwork
 		err = c.routerCall(ctx, op, r.ID, "", map[string]any{"router": map[string]any{"external_gateway_info": map[string]any{"network_id": to.ID}}})
 	}
 	if err == nil && !attached {
-		err = c.attach(ctx, op, r.ID, s, made)
+		err = c.attach(ctx, op, *r, s, made)
 	}
 	if err == nil {
 		return cloud.Router{ID: r.ID, ExternalNetwork: to.Name, ExternalID: to.ID}, nil
@@ -115,15 +115,25 @@ func (c *networkClient) createRouter(ctx context.Context, op string, n neutronNe
 
 // attach attaches a router to a subnet. A router that this call made is deleted if the service refuses that: somebody else's
 // router may have the address of the gateway for as long as the network exists.
-func (c *networkClient) attach(ctx context.Context, op, id string, s subnet, made bool) *cloud.Error {
-	err := c.routerCall(ctx, op, id, "/add_router_interface", map[string]any{"subnet_id": s.ID})
-	if err == nil || strings.Contains(err.Detail, "already has a port on subnet") { // by a call whose answer was lost
-		return nil
+func (c *networkClient) attach(ctx context.Context, op string, r router, s subnet, made bool) *cloud.Error {
+	err := c.routerCall(ctx, op, r.ID, "/add_router_interface", map[string]any{"subnet_id": s.ID})
+	if err != nil && strings.Contains(err.Detail, "already has a port on subnet") { // by a call whose answer was lost
+		return c.shown(ctx, op, r, s)
 	}
-	if made && !err.Uncertain && err.Kind != cloud.Throttled {
-		_ = c.deleteRouter(ctx, op, id) // one that is left is found by its description
+	if err != nil && made && !err.Uncertain && err.Kind != cloud.Throttled {
+		_ = c.deleteRouter(ctx, op, r.ID) // one that is left is found by its description
 	}
 	return err
+}
+
+// shown returns an error if the service does not show the port by which a router is attached to a subnet: otherwise the router
+// would look detached, and be attached again and again.
+func (c *networkClient) shown(ctx context.Context, op string, r router, s subnet) *cloud.Error {
+	ports, err := c.interfaces(ctx, op, []router{r})
+	if err != nil || slices.ContainsFunc(ports, func(p port) bool { return p.on([]subnet{s}) }) {
+		return err
+	}
+	return refuse(op, cloud.Forbidden, "the service does not show the ports of router %s, or not yet: grant the account the right get_port", r.ID)
 }
 
 // routerCall changes a router. That it is gone says nothing of the network: the next call

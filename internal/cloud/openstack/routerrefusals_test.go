@@ -204,13 +204,33 @@ func TestRoutersThatTheAccountDoesNotSee(t *testing.T) {
 		t.Errorf("left %v, want no router", left)
 	}
 	n.hidden = map[string]bool{"ports": true}
+	if _, err := c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"}); err != nil {
+		t.Errorf("UpdateNetwork without the right to ports: %v", err)
+	}
 	for range 2 {
-		if _, err := c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"}); err != nil {
-			t.Errorf("UpdateNetwork without the right to ports: %v", err)
+		_, err := c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"})
+		if outcomeOf(err) != (outcome{Kind: cloud.Forbidden}) || !strings.Contains(err.Error(), "get_port") {
+			t.Errorf("UpdateNetwork again: %v, want Forbidden with the right", err)
 		}
 	}
 	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1}, n.counts()); diff != "" {
 		t.Errorf("made (-want +got):\n%s", diff)
+	}
+}
+
+// Another manager may have attached the router since its ports were listed.
+func TestRouterThatIsAttachedMeanwhile(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), routed())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.hidden["ports"] = true
+	n.seen = func(r *http.Request) { n.hidden["ports"] = n.hidden["ports"] && r.Method == http.MethodGet }
+	got, err := c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"})
+	if err != nil || !got.Router.ConnectedTo("ext-net") {
+		t.Errorf("%+v, %v, want it connected", got.Router, err)
 	}
 }
 
