@@ -206,6 +206,9 @@ func (ns *networks) handlePatch(w http.ResponseWriter, r *request) error {
 	if err := decodeStrict(data, &body); err != nil {
 		return err
 	}
+	if body.Gateway == nil && body.DNSNameservers == nil && body.Router == nil {
+		return invalid("the body changes nothing")
+	}
 	if err := body.check(ns.core); err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func TestServersForNamesOfANetwork(t *testing.T) {
 	path := "/networks/" + n.ID
 	for body, code := range map[string]string{
 		`{"dnsNameservers":["resolver"]}`: CodeInvalid, `{"dnsNameservers":["10.0.0.1","10.0.0.2","10.0.0.3","10.0.0.4","10.0.0.5","10.0.0.6"]}`: CodeInvalid,
-		`{"gateway":""}`: CodeInvalid,
+		`{"gateway":""}`: CodeInvalid, `{}`: CodeInvalid, `{"router":null}`: CodeInvalid, `{"gateway":null,"dnsNameservers":null}`: CodeInvalid,
 	} {
 		if got := codeIn(t, h.send("PATCH", path, body)); got != code {
 			t.Errorf("%s: got %q, want %s", body, got, code)
