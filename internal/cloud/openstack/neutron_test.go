@@ -42,6 +42,8 @@ type neutron struct {
 	asked map[string]int
 	// hidden are the kinds that the account lacks the right to read: listings are empty.
 	hidden map[string]bool
+	// lags are the kinds of which listings are empty although the account may read them.
+	lags map[string]bool
 	// ignores are the kinds of which listings have all, whatever the query.
 	ignores map[string]bool
 	// owner is the device_owner of the ports of routers.
@@ -54,7 +56,7 @@ type neutron struct {
 
 func newNeutron(t *testing.T) (*neutron, func() *Client) {
 	t.Helper()
-	n := &neutron{asked: map[string]int{}, hidden: map[string]bool{}, ignores: map[string]bool{}, owner: interfaceOwners[0], refused: map[string]int{}, all: map[string][]object{"networks": {{"id": externalID, "name": "ext-net", "project_id": "another", "router:external": true}}}}
+	n := &neutron{asked: map[string]int{}, hidden: map[string]bool{}, lags: map[string]bool{}, ignores: map[string]bool{}, owner: interfaceOwners[0], refused: map[string]int{}, all: map[string][]object{"networks": {{"id": externalID, "name": "ext-net", "project_id": "another", "router:external": true}}}}
 	s := newStub(t)
 	s.network = n
 	return n, func() *Client { return s.client() }
@@ -112,7 +114,7 @@ func (n *neutron) answer(r *http.Request) (int, object) {
 	}
 	found := n.get(kind, parts[1])
 	switch {
-	case found == nil:
+	case found == nil, r.Method == http.MethodGet && n.hidden[kind]:
 		return refusal(http.StatusNotFound, strings.ToUpper(noun[:1])+noun[1:]+"NotFound")
 	case len(parts) == 3:
 		return n.act(found, parts[2], flat)
@@ -135,7 +137,7 @@ func (n *neutron) answer(r *http.Request) (int, object) {
 // find returns the resources that match the query of a request.
 func (n *neutron) find(kind string, r *http.Request) []object {
 	found := []object{}
-	if n.hidden[kind] {
+	if n.hidden[kind] || n.lags[kind] {
 		return found
 	}
 	for _, o := range n.all[kind] {

@@ -81,7 +81,7 @@ func (c *networkClient) ownRouter(ctx context.Context, op, networkID string, s s
 }
 
 // createRouter makes a router. It is never sent twice. An account that may make routers and not see them would make another one
-// with each try: what it makes is deleted.
+// with each try: what it makes is deleted. One that is only not listed yet is left for the next call.
 func (c *networkClient) createRouter(ctx context.Context, op string, n neutronNetwork, external string) (*router, *cloud.Error) {
 	var got struct {
 		Router router `json:"router"`
@@ -106,11 +106,27 @@ func (c *networkClient) createRouter(ctx context.Context, op string, n neutronNe
 	if slices.ContainsFunc(visible, func(r router) bool { return r.ID == made.ID }) {
 		return &made, nil
 	}
-	err = refuse(op, cloud.Forbidden, "the account may make routers, and the service does not show it router %s, which it made: grant it the right get_router", made.ID)
+	switch seen, err := c.readRouter(ctx, op, made.ID); {
+	case err == nil && seen.networkID() == n.ID: // the listing lags behind
+		return nil, refuse(op, cloud.Busy, "the service does not list router %s of the network yet", made.ID)
+	case err != nil && !noSuch(err) && err.Kind != cloud.Forbidden:
+		return nil, err
+	}
+	err = refuse(op, cloud.Forbidden, "the account may make routers, and the service does not show it router %s, which it made, or not yet: grant it the right get_router", made.ID)
 	if left := c.deleteRouter(ctx, op, made.ID); left != nil {
 		err.Detail += "; the router is left: " + left.Detail
 	}
 	return nil, err
+}
+
+func (c *networkClient) readRouter(ctx context.Context, op, id string) (router, *cloud.Error) {
+	var got struct {
+		Router router `json:"router"`
+	}
+	err := c.session.do(ctx, &call{
+		about: aboutNetwork, service: network, method: http.MethodGet, route: "network/routers/{id}", path: "routers/" + id, op: op, out: &got,
+	})
+	return got.Router, err
 }
 
 // attach attaches a router to a subnet. A router that this call made is deleted if the service refuses that: somebody else's

@@ -218,6 +218,28 @@ func TestRoutersThatTheAccountDoesNotSee(t *testing.T) {
 	}
 }
 
+// A neutron server may list from a database that lags behind.
+func TestRouterThatIsNotListedYet(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), aNetwork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.lags["routers"] = true
+	change := cloud.UpdateNetwork{ExternalNetwork: "ext-net"}
+	if _, err := c.UpdateNetwork(t.Context(), made.ID, change); outcomeOf(err) != (outcome{Kind: cloud.Busy}) || n.counts()["routers"] != 1 {
+		t.Errorf("UpdateNetwork: %v, %v left, want Busy and the router", err, n.counts())
+	}
+	n.lags["routers"] = false
+	if got, err := c.UpdateNetwork(t.Context(), made.ID, change); err != nil || !got.Router.ConnectedTo("ext-net") {
+		t.Errorf("%+v, %v, want it connected", got.Router, err)
+	}
+	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1}, n.counts()); diff != "" {
+		t.Errorf("made (-want +got):\n%s", diff)
+	}
+}
+
 // Another manager may have attached the router since its ports were listed.
 func TestRouterThatIsAttachedMeanwhile(t *testing.T) {
 	n, client := newNeutron(t)
