@@ -234,7 +234,8 @@ func (n *neutron) act(r object, action string, body object) (int, object) {
 		})
 	}
 	n.add("ports", object{
-		"device_id": r.text("id"), "device_owner": n.owner, "network_id": s.text("network_id"), "subnet": s.text("id"), "fixed_ips": []object{{"subnet_id": s.text("id")}},
+		"device_id": r.text("id"), "device_owner": n.owner, "network_id": s.text("network_id"), "subnet": s.text("id"),
+		"fixed_ips": []object{{"subnet_id": s.text("id"), "ip_address": s.text("gateway_ip")}},
 	})
 	return http.StatusOK, object{"id": r.text("id")}
 }

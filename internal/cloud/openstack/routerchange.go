@@ -45,7 +45,9 @@ func (c *networkClient) connect(ctx context.Context, op string, n neutronNetwork
 	switch {
 	case err != nil:
 	case made:
-		r, err = c.createRouter(ctx, op, n, to.ID)
+		if err = c.gatewayFree(ctx, op, n, s); err == nil {
+			r, err = c.createRouter(ctx, op, n, to.ID)
+		}
 	case r.externalID() != to.ID:
 		err = c.routerCall(ctx, op, r.ID, "", map[string]any{"router": map[string]any{"external_gateway_info": map[string]any{"network_id": to.ID}}})
 	}
@@ -78,6 +80,21 @@ func (c *networkClient) ownRouter(ctx context.Context, op, networkID string, s s
 		return slices.ContainsFunc(ports, func(p port) bool { return p.DeviceID == r.ID && p.on([]subnet{s}) })
 	})
 	return &routers[max(at, 0)], at >= 0, nil
+}
+
+// gatewayFree returns Conflict if a port has the address of the gateway. A router that is made then could not be attached, and
+// would be made and deleted with each try.
+func (c *networkClient) gatewayFree(ctx context.Context, op string, n neutronNetwork, s subnet) *cloud.Error {
+	ports, err := c.listPorts(ctx, op, url.Values{"network_id": {n.ID}})
+	if err != nil {
+		return err
+	}
+	for _, p := range ports {
+		if slices.Contains(p.FixedIPs, fixedIP{Address: s.Gateway, SubnetID: s.ID}) {
+			return refuse(op, cloud.Conflict, "the address %s of the gateway is in use%s: port %s has it", s.Gateway, p.byWhom(), p.ID)
+		}
+	}
+	return nil
 }
 
 // createRouter makes a router. It is never sent twice. An account that may make routers and not see them would make another one
@@ -244,8 +261,11 @@ func (p port) byWhom() string {
 	if !isID(p.DeviceID) {
 		return ""
 	}
-	if strings.HasPrefix(p.Owner, "compute:") {
+	switch {
+	case strings.HasPrefix(p.Owner, "compute:"):
 		return " by server " + p.DeviceID
+	case p.attaches():
+		return " by router " + p.DeviceID
 	}
 	return " by " + p.DeviceID
 }

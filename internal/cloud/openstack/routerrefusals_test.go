@@ -265,12 +265,35 @@ func TestRouterThatIsNotAttachedIsDeleted(t *testing.T) {
 	}
 	theirs := n.add("routers", object{"name": "theirs"})
 	n.act(theirs, "add_router_interface", object{"subnet_id": n.all["subnets"][0].text("id")})
+	n.hidden["ports"] = true
 	_, err = c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"})
 	if outcomeOf(err) != (outcome{Kind: cloud.Conflict}) {
 		t.Errorf("UpdateNetwork: %v, want Conflict", err)
 	}
 	if left := n.counts(); left["routers"] != 1 {
 		t.Errorf("left %v, want only the router of somebody else", left)
+	}
+}
+
+func TestNoRouterIsMadeWithoutTheGateway(t *testing.T) {
+	n, client := newNeutron(t)
+	c := client()
+	made, err := c.CreateNetwork(t.Context(), aNetwork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := n.add("routers", object{"name": "theirs"})
+	n.act(theirs, "add_router_interface", object{"subnet_id": n.all["subnets"][0].text("id")})
+	changes := n.changes
+	for range 2 {
+		_, err = c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"})
+		says := "the address 10.0.0.1 of the gateway is in use by router " + theirs.text("id")
+		if outcomeOf(err) != (outcome{Kind: cloud.Conflict}) || !strings.Contains(err.Error(), says) {
+			t.Errorf("UpdateNetwork: %v, want Conflict with %q", err, says)
+		}
+	}
+	if n.changes != changes {
+		t.Errorf("%d changes, want none", n.changes-changes)
 	}
 }
 
