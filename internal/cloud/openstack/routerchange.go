@@ -123,8 +123,8 @@ func (c *networkClient) createRouter(ctx context.Context, op string, n neutronNe
 	if slices.ContainsFunc(visible, func(r router) bool { return r.ID == made.ID }) {
 		return &made, nil
 	}
-	switch seen, err := c.readRouter(ctx, op, made.ID); {
-	case err == nil && seen.networkID() == n.ID: // the listing lags behind
+	switch got, err := c.readRouter(ctx, op, made.ID); {
+	case err == nil && got.networkID() == n.ID: // the listing lags behind
 		return nil, refuse(op, cloud.Busy, "the service does not list router %s of the network yet", made.ID)
 	case err != nil && !noSuch(err) && err.Kind != cloud.Forbidden:
 		return nil, err

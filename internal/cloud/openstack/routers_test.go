@@ -232,29 +232,3 @@ func TestRouterIsCorrected(t *testing.T) {
 		})
 	}
 }
-
-func TestExternalNetworkThatIsNone(t *testing.T) {
-	n, client := newNeutron(t)
-	n.add("networks", object{"id": someID, "name": "internal"})
-	internal := n.all["networks"][1].text("id")
-	for external, says := range map[string]string{
-		"wan":      `no external network that can be used is named "wan"; there are: ext-net`,
-		"internal": `no external network that can be used is named "internal"; there are: ext-net`,
-		internal:   `no external network has the id "` + internal + `"`,
-		otherID:    `no external network has the id "` + otherID + `"`,
-	} {
-		req := routed()
-		req.ExternalNetwork = external
-		_, err := client().CreateNetwork(t.Context(), req)
-		if outcomeOf(err) != (outcome{Kind: cloud.Rejected}) || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v, want Rejected with %q", external, err, says)
-		}
-	}
-	n.all["networks"] = append(n.all["networks"], object{"id": otherID, "name": "ext-net", "router:external": true, "project_id": "another"})
-	if _, err := client().CreateNetwork(t.Context(), routed()); !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), "give the id of one") {
-		t.Errorf("two of one name: %v", err)
-	}
-	if got := n.counts(); got["routers"] != 0 || n.changes != 0 {
-		t.Errorf("left %v after %d changes, want none", got, n.changes)
-	}
-}
