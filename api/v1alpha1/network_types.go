@@ -85,7 +85,8 @@ type NetworkRouter struct {
 
 // NetworkRouterStatus is the router of a network, as last observed.
 type NetworkRouterStatus struct {
-	// id is the cloud's id of the router. Absent on clouds whose routers have none.
+	// id is the cloud's id of the router. Absent on clouds whose routers have none, and while
+	// the router is detached or gone.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	ID string `json:"id,omitempty"`
@@ -162,7 +163,8 @@ type NetworkStatus struct {
 	// +optional
 	DNSNameservers []string `json:"dnsNameservers,omitempty"`
 
-	// router is the router that the operator made for the network, as last observed.
+	// router is the router that the operator made for the network, as last observed. Absent
+	// before it is observed for the first time.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Router"
 	// +optional
 	Router *NetworkRouterStatus `json:"router,omitempty"`

@@ -41,13 +41,11 @@ func (k *kind) connect(ctx context.Context, net *pcapi.Network, obs *observation
 	return nil
 }
 
-// routerInStatus returns what the status says of the router of a network.
+// routerInStatus returns what the status says of the router of a network. Once there was one, it stays there while it is not
+// attached, with what was requested: the router may exist, and is to be attached to the same external network again.
 func routerInStatus(net *pcapi.Network, obs *observation, r cloud.Router) *pcapi.NetworkRouterStatus {
-	switch {
-	case r.Unknown:
+	if r.Unknown || r == (cloud.Router{}) && net.Status.Router == nil {
 		return net.Status.Router
-	case r == cloud.Router{}:
-		return nil
 	}
 	status := &pcapi.NetworkRouterStatus{
 		ID: names.Bounded(maxText, r.ID), ExternalNetwork: names.Bounded(maxText, cmp.Or(r.ExternalNetwork, r.ExternalID)),

@@ -38,6 +38,7 @@ func TestRouterOfANetwork(t *testing.T) {
 		"connected to another network: set back":   {withRouters, []cloud.Network{networkWith(hasRouter(cloud.Router{ID: "r1", ExternalNetwork: "wan"}))}, onRecord(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "ext-net"}, "True InSync", []string{"list", "update"}},
 		"named by its id: in sync":                 {withRouters, []cloud.Network{networkWith(hasRouter(byID))}, onRecord(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "other-name", RequestedNetwork: "ext-net", RequestedNetworkID: "ext-net"}, "True InSync", []string{"list"}},
 		"not in the spec: left as it is":           {withRouters, []cloud.Network{networkWith(hasRouter(byID))}, onRecord(), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "other-name"}, "True InSync", []string{"list"}},
+		"detached, not in the spec: it had one":    {withRouters, []cloud.Network{networkWith()}, onRecord(requested), &pcapi.NetworkRouterStatus{}, "True InSync", []string{"list"}},
 		"an unknown network: Rejected":             {withRouters, nil, netWith(routedTo("wan")), nil, "False Rejected", []string{"create"}},
 		"the cloud lacks them, new: Unsupported":   {everything, nil, netWith(routedTo("ext-net")), nil, "False Unsupported", nil},
 		"the cloud lacks them, added: Unsupported": {everything, []cloud.Network{networkWith()}, onRecord(routedTo("ext-net")), nil, "False Unsupported", []string{"list"}},
@@ -86,11 +87,17 @@ type shownIDs struct {
 	ids map[string]string
 	// asked is what networks were to be connected to, and removed the networks whose routers were to be deleted.
 	asked, removed []string
-	fails          []error
+	// refusals are the next answers to updates, and fails those to removals.
+	refusals, fails []error
 }
 
 func (c *shownIDs) UpdateNetwork(_ context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
 	c.asked = append(c.asked, change.ExternalNetwork)
+	if len(c.refusals) > 0 {
+		err := c.refusals[0]
+		c.refusals = c.refusals[1:]
+		return cloud.Network{}, err
+	}
 	for name, external := range c.ids {
 		if change.ExternalNetwork == name || change.ExternalNetwork == external {
 			return networkWith(hasRouter(cloud.Router{ID: "r1", ExternalNetwork: name, ExternalID: external})), nil
@@ -115,12 +122,14 @@ func (h *harness) showIDs(ids map[string]string) *shownIDs {
 	return c
 }
 
+// requested has the status show a router to ext-net, which had the id e1 then.
+func requested(net *pcapi.Network) {
+	net.Status.Router = &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "ext-net", RequestedNetwork: "ext-net", RequestedNetworkID: "e1"}
+}
+
 // A name is looked up once: networks can be renamed, and their names given to others.
 func TestRouterStaysOnTheNetworkThatWasRequested(t *testing.T) {
 	t.Parallel()
-	requested := func(net *pcapi.Network) {
-		net.Status.Router = &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "ext-net", RequestedNetwork: "ext-net", RequestedNetworkID: "e1"}
-	}
 	to := func(name, id string) *pcapi.NetworkRouterStatus {
 		return &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: name, RequestedNetwork: "ext-net", RequestedNetworkID: id}
 	}
@@ -171,6 +180,7 @@ func TestRouterStaysOnTheNetworkThatWasRequested(t *testing.T) {
 func TestRouterOfANetworkThatIsGoneIsDeleted(t *testing.T) {
 	t.Parallel()
 	had := func(net *pcapi.Network) { net.Status.Router = &pcapi.NetworkRouterStatus{ID: "r1"} }
+	detached := func(net *pcapi.Network) { net.Status.Router = &pcapi.NetworkRouterStatus{} }
 	away := &cloud.Error{Kind: cloud.Unavailable, Op: "delete the router of network n1", Detail: "503"}
 	for name, test := range map[string]struct {
 		net   *pcapi.Network
@@ -180,6 +190,7 @@ func TestRouterOfANetworkThatIsGoneIsDeleted(t *testing.T) {
 	}{
 		"somebody else deleted the network":     {net: onRecord(routedTo("ext-net"), deleted), gone: true, want: []string{"n1"}},
 		"the spec names none any more":          {net: onRecord(had, deleted), gone: true, want: []string{"n1"}},
+		"the router was detached before":        {net: onRecord(detached, deleted), gone: true, want: []string{"n1"}},
 		"the network is deleted":                {net: onRecord(routedTo("ext-net"), deleted), want: []string{"n1"}},
 		"the router cannot be deleted at once":  {net: onRecord(routedTo("ext-net"), deleted), gone: true, fails: []error{away}, want: []string{"n1", "n1"}},
 		"a network without a router: not asked": {net: onRecord(deleted), gone: true},
@@ -203,6 +214,40 @@ func TestRouterOfANetworkThatIsGoneIsDeleted(t *testing.T) {
 			h.wantGone()
 			if diff := cmp.Diff(test.want, c.removed); diff != "" {
 				t.Errorf("asked for (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Whoever detaches the router in the cloud does not decide which network it is connected to afterwards.
+func TestDetachedRouterStaysOnTheNetworkThatWasRequested(t *testing.T) {
+	t.Parallel()
+	for name, interrupted := range map[string]func(h *harness, c *shownIDs){
+		"the brake is on":    func(h *harness, _ *shownIDs) { h.inv.Brake(true) },
+		"Connect fails once": func(_ *harness, c *shownIDs) { c.refusals = []error{errAway} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, withRouters, []cloud.Network{networkWith()}, onRecord(routedTo("ext-net"), requested))
+			c := h.showIDs(map[string]string{"ext-net": "e1"})
+			interrupted(h, c)
+			h.reconcile()
+			want := &pcapi.NetworkRouterStatus{RequestedNetwork: "ext-net", RequestedNetworkID: "e1"}
+			if diff := cmp.Diff(want, h.status().Router); diff != "" {
+				t.Errorf("status while it is detached (-want +got):\n%s", diff)
+			}
+			h.inv.Brake(false)
+			c.ids, c.asked = map[string]string{"wan": "e1", "ext-net": "e2"}, nil
+			for range 2 {
+				h.advance(10 * time.Second)
+				h.reconcile()
+			}
+			if diff := cmp.Diff([]string{"e1"}, c.asked); diff != "" {
+				t.Errorf("asked for (-want +got):\n%s", diff)
+			}
+			h.wantCondition("Ready", "True InSync")
+			if router := h.status().Router; router == nil || router.ExternalNetwork != "wan" {
+				t.Errorf("router %+v, want it on wan", router)
 			}
 		})
 	}
