@@ -63,7 +63,7 @@ func routerInStatus(net *pcapi.Network, obs *observation, r cloud.Router) *pcapi
 const stepDeleteRouter = "DeleteRouter"
 
 // Leftovers deletes the router of a network that is gone, where it outlives that: somebody else has detached it, and deleted
-// the network.
+// the network. An account that may not see routers has made none, unless one was observed.
 func (k *kind) Leftovers(net *pcapi.Network, obs *observation) []step {
 	remover, outlive := obs.View.Client.(cloud.RouterRemover)
 	routed := net.Spec.Router != nil || net.Status.Router != nil
@@ -75,6 +75,11 @@ func (k *kind) Leftovers(net *pcapi.Network, obs *observation) []step {
 		switch {
 		case cloud.Is(err, cloud.Conflict):
 			return k.Retried(net, pcapi.BlockedReason, cloud.Public(err))
+		case cloud.Is(err, cloud.Forbidden, cloud.Unsupported) && net.Status.Router == nil:
+			return nil
+		case cloud.Is(err, cloud.Forbidden, cloud.Unsupported):
+			return k.Retried(net, pcapi.BlockedReason, fmt.Errorf("network %s is gone, and its router may be left: %w; "+
+				"grant the operator the right, or delete the router in the cloud and remove the finalizer of this Network", net.Status.NetworkID, cloud.Public(err)))
 		case err != nil:
 			return k.Failed(net, &obs.Observation, err)
 		}

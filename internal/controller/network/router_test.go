@@ -181,7 +181,9 @@ func TestRouterOfANetworkThatIsGoneIsDeleted(t *testing.T) {
 	t.Parallel()
 	had := func(net *pcapi.Network) { net.Status.Router = &pcapi.NetworkRouterStatus{ID: "r1"} }
 	detached := func(net *pcapi.Network) { net.Status.Router = &pcapi.NetworkRouterStatus{} }
-	away := &cloud.Error{Kind: cloud.Unavailable, Op: "delete the router of network n1", Detail: "503"}
+	const op = "delete the router of network n1"
+	away := &cloud.Error{Kind: cloud.Unavailable, Op: op, Detail: "503"}
+	forbidden, unsupported := &cloud.Error{Kind: cloud.Forbidden, Op: op}, &cloud.Error{Kind: cloud.Unsupported, Op: op}
 	for name, test := range map[string]struct {
 		net   *pcapi.Network
 		gone  bool
@@ -191,6 +193,11 @@ func TestRouterOfANetworkThatIsGoneIsDeleted(t *testing.T) {
 		"somebody else deleted the network":     {net: onRecord(routedTo("ext-net"), deleted), gone: true, want: []string{"n1"}},
 		"the spec names none any more":          {net: onRecord(had, deleted), gone: true, want: []string{"n1"}},
 		"the router was detached before":        {net: onRecord(detached, deleted), gone: true, want: []string{"n1"}},
+		"none observed, and not permitted":      {net: onRecord(routedTo("ext-net"), deleted), gone: true, fails: []error{forbidden}, want: []string{"n1"}},
+		"none observed, and no routers":         {net: onRecord(routedTo("ext-net"), deleted), gone: true, fails: []error{unsupported}, want: []string{"n1"}},
+		"not permitted at once":                 {net: onRecord(routedTo("ext-net"), had, deleted), gone: true, fails: []error{forbidden}, want: []string{"n1", "n1"}},
+		"detached, and not permitted at once":   {net: onRecord(routedTo("ext-net"), detached, deleted), gone: true, fails: []error{forbidden}, want: []string{"n1", "n1"}},
+		"the cloud has no routers for a while":  {net: onRecord(routedTo("ext-net"), had, deleted), gone: true, fails: []error{unsupported}, want: []string{"n1", "n1"}},
 		"the network is deleted":                {net: onRecord(routedTo("ext-net"), deleted), want: []string{"n1"}},
 		"the router cannot be deleted at once":  {net: onRecord(routedTo("ext-net"), deleted), gone: true, fails: []error{away}, want: []string{"n1", "n1"}},
 		"a network without a router: not asked": {net: onRecord(deleted), gone: true},
@@ -215,6 +222,24 @@ func TestRouterOfANetworkThatIsGoneIsDeleted(t *testing.T) {
 			if diff := cmp.Diff(test.want, c.removed); diff != "" {
 				t.Errorf("asked for (-want +got):\n%s", diff)
 			}
+		})
+	}
+}
+
+// The router may be left with its external address.
+func TestRouterThatMayBeLeftKeepsTheFinalizer(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []cloud.Kind{cloud.Forbidden, cloud.Unsupported} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, withRouters, nil, onRecord(routedTo("ext-net"), requested, deleted))
+			refusal := &cloud.Error{Kind: kind, Op: "delete the router of network n1", Detail: "get_router is not granted"}
+			h.showIDs(nil).fails = []error{refusal, refusal}
+			for range 2 {
+				h.reconcile()
+				h.advance(10 * time.Second)
+			}
+			h.wantCondition("Deleting", "True Blocked", "network n1 is gone, and its router may be left", "get_router is not granted", "remove the finalizer", "tried again after 2s")
 		})
 	}
 }
