@@ -265,6 +265,8 @@ func (k *kind) Delete(ctx context.Context, net *pcapi.Network, obs *observation,
 	case cloud.Is(err, cloud.Conflict) && duplicate:
 		return external.Removal{}, k.Retried(net, pcapi.AmbiguousReason, fmt.Errorf(
 			"one create made several networks, and network %s is in use: %w; move its servers to another network in the cloud", n.ID, cloud.Public(err)))
+	case cloud.Is(err, cloud.Conflict) && cloud.CodeOf(err) == cloud.CodeRouterInUse:
+		return external.Removal{}, k.Retried(net, pcapi.BlockedReason, cloud.Public(err))
 	case cloud.Is(err, cloud.Conflict):
 		return external.Removal{}, k.Retried(net, pcapi.BlockedReason, fmt.Errorf(
 			"%w; no VM object of this namespace is on it: detach in the cloud what is attached", cloud.Public(err)))

@@ -2,10 +2,12 @@ package network
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -124,7 +126,9 @@ func (h *harness) showIDs(ids map[string]string) *shownIDs {
 
 // requested has the status show a router to ext-net, which had the id e1 then.
 func requested(net *pcapi.Network) {
-	net.Status.Router = &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "ext-net", RequestedNetwork: "ext-net", RequestedNetworkID: "e1"}
+	net.Status.Router = &pcapi.NetworkRouterStatus{
+		ID: "r1", ExternalNetwork: "ext-net", RequestedNetwork: "ext-net", RequestedNetworkID: "e1",
+	}
 }
 
 // A name is looked up once: networks can be renamed, and their names given to others.
@@ -298,11 +302,14 @@ func TestRouterThatIsRefused(t *testing.T) {
 		h.wantCalls("list")
 		h.wantCondition("Ready", "False Braked")
 	})
-	t.Run("others use the router of a deleted Network: Blocked, with the reason", func(t *testing.T) {
+	t.Run("others use the router of a deleted Network: Blocked, with the next step of the cloud alone", func(t *testing.T) {
 		t.Parallel()
 		h := newHarness(t, withRouters, []cloud.Network{networkWith()}, onRecord(routedTo("ext-net"), deleted))
-		h.fail(cloudfake.DeleteNetwork, &cloud.Error{Kind: cloud.Conflict, Op: "delete network", Detail: "router r1 of the network has interfaces on 1 other subnets"})
+		h.fail(cloudfake.DeleteNetwork, &cloud.Error{Kind: cloud.Conflict, Code: cloud.CodeRouterInUse, Op: "delete network", Detail: "detach router r1 from network n2"})
 		h.reconcile()
-		h.wantCondition("Deleting", "True Blocked", "router r1 of the network has interfaces on 1 other subnets", "tried again after 1s")
+		h.wantCondition("Deleting", "True Blocked", "detach router r1 from network n2", "tried again after 1s")
+		if c := meta.FindStatusCondition(h.status().Conditions, "Deleting"); c == nil || strings.Contains(c.Message, "no VM object") {
+			t.Errorf("Deleting is %+v, want no other step", c)
+		}
 	})
 }
