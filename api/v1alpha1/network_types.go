@@ -97,6 +97,12 @@ type NetworkRouterStatus struct {
 	// +optional
 	ExternalNetwork string `json:"externalNetwork,omitempty"`
 
+	// externalNetworkId is the id of the network that the router connects to. Absent if it
+	// connects to none, and on clouds that do not show ids of networks.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	ExternalNetworkID string `json:"externalNetworkId,omitempty"`
+
 	// requestedNetwork is the spec.router.externalNetwork that the router was connected for.
 	// Absent on clouds that do not show ids of networks.
 	// +kubebuilder:validation:MaxLength=253

@@ -39,7 +39,7 @@ func (f *Forecaster) Forecast(ctx context.Context, net *pcapi.Network) (forecast
 	case net.Status.NetworkID != "":
 		obs.Resource = &cloud.Network{ID: net.Status.NetworkID, Name: obs.name, CIDR: net.Status.CIDR, Gateway: net.Status.Gateway, DNSNameservers: net.Status.DNSNameservers}
 		if router := net.Status.Router; router != nil {
-			obs.Resource.Router = cloud.Router{ID: router.ID, ExternalNetwork: router.ExternalNetwork, ExternalID: router.RequestedNetworkID}
+			obs.Resource.Router = cloud.Router{ID: router.ID, ExternalNetwork: router.ExternalNetwork, ExternalID: router.ExternalNetworkID}
 		}
 		obs.Owned, obs.Claimed = true, obs.name
 	case imported(net) && obs.Spec != nil:

@@ -40,6 +40,17 @@ func TestForecast(t *testing.T) {
 	knowsDNS := func(c *pcapi.Cloud) {
 		c.Status.Capabilities = []string{string(cloud.Idempotency), string(cloud.NetworkDNS), string(cloud.Networks)}
 	}
+	knowsRouters := func(c *pcapi.Cloud) {
+		c.Status.Capabilities = []string{string(cloud.Idempotency), string(cloud.Networks), string(cloud.Routers)}
+	}
+	// routed has the status show a router that was connected for ext-net, which had the id e1 then.
+	routed := func(external, id string) func(*pcapi.Network) {
+		return func(net *pcapi.Network) {
+			requested(net)
+			net.Status.Router.ExternalNetwork, net.Status.Router.ExternalNetworkID = external, id
+		}
+	}
+	connect := decision{[]string{"{Update net n1 [router to ext-net] }"}, "in sync"}
 	braked := func(c *pcapi.Cloud) { c.Status.BrakedSnapshot = "snapshot" }
 	for name, tc := range map[string]struct {
 		net    *pcapi.Network
@@ -55,6 +66,14 @@ func TestForecast(t *testing.T) {
 		"another gateway":             {netWith(shown, gateway("10.0.0.9")), nil, nil, decision{[]string{"{Update net n1 [gateway 10.0.0.1 to 10.0.0.9] }"}, "in sync"}},
 		"servers for names":           {netWith(asksFor("10.0.0.53")), knowsDNS, nil, decision{[]string{"{Create net  [cidr 10.0.0.0/24 gateway 10.0.0.1 dnsNameservers 10.0.0.53] }"}, "in sync"}},
 		"other servers for names":     {netWith(shown, asksFor("10.0.0.53")), knowsDNS, nil, decision{[]string{"{Update net n1 [dnsNameservers none to 10.0.0.53] }"}, "in sync"}},
+		"created with a router":       {netWith(routedTo("ext-net")), knowsRouters, nil, decision{[]string{"{Create net  [cidr 10.0.0.0/24 gateway 10.0.0.1 router to ext-net] }"}, "in sync"}},
+		"a router is added":           {netWith(shown, routedTo("ext-net")), knowsRouters, nil, connect},
+		"a router is attached":        {netWith(shown, routedTo("ext-net"), requested), knowsRouters, nil, decision{nil, "in sync"}},
+		"a router to a renamed one":   {netWith(shown, routedTo("ext-net"), routed("wan", "e1")), knowsRouters, nil, decision{nil, "in sync"}},
+		"a router to another network": {netWith(shown, routedTo("ext-net"), routed("wan", "e2")), knowsRouters, nil, connect},
+		"a router to a namesake":      {netWith(shown, routedTo("ext-net"), routed("ext-net", "e2")), knowsRouters, nil, connect},
+		"a router is detached":        {netWith(shown, routedTo("ext-net"), routed("", "")), knowsRouters, nil, connect},
+		"a router, by name alone":     {netWith(shown, routedTo("ext-net"), func(net *pcapi.Network) { net.Status.Router = &pcapi.NetworkRouterStatus{ExternalNetwork: "ext-net"} }), knowsRouters, nil, decision{nil, "in sync"}},
 		"another range":               {netWith(shown, func(net *pcapi.Network) { net.Spec.CIDR = "10.9.0.0/24" }), nil, nil, decision{nil, "stalled: Drift, again in 1m0s"}},
 		"deleted":                     {netWith(shown, deleted), nil, nil, decision{[]string{"{Delete " + ownName + " n1 [] }"}, "in sync"}},
 		"deleted, with a VM on it":    {netWith(shown, deleted), nil, []client.Object{attachedVM()}, decision{nil, "blocked: Blocked by VM/web"}},

@@ -49,6 +49,7 @@ func routerInStatus(net *pcapi.Network, obs *observation, r cloud.Router) *pcapi
 	}
 	status := &pcapi.NetworkRouterStatus{
 		ID: names.Bounded(maxText, r.ID), ExternalNetwork: names.Bounded(maxText, cmp.Or(r.ExternalNetwork, r.ExternalID)),
+		ExternalNetworkID: names.Bounded(maxText, r.ExternalID),
 	}
 	id := requestedID(net)
 	if (id == "" || obs.found) && r.ConnectedTo(externalNetwork(net)) {

@@ -38,8 +38,8 @@ func TestRouterOfANetwork(t *testing.T) {
 		"new: created with it":                     {withRouters, nil, netWith(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ExternalNetwork: "ext-net"}, "True InSync", []string{"create"}},
 		"added to a network: made":                 {withRouters, []cloud.Network{networkWith()}, onRecord(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ExternalNetwork: "ext-net"}, "True InSync", []string{"list", "update"}},
 		"connected to another network: set back":   {withRouters, []cloud.Network{networkWith(hasRouter(cloud.Router{ID: "r1", ExternalNetwork: "wan"}))}, onRecord(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "ext-net"}, "True InSync", []string{"list", "update"}},
-		"named by its id: in sync":                 {withRouters, []cloud.Network{networkWith(hasRouter(byID))}, onRecord(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "other-name", RequestedNetwork: "ext-net", RequestedNetworkID: "ext-net"}, "True InSync", []string{"list"}},
-		"not in the spec: left as it is":           {withRouters, []cloud.Network{networkWith(hasRouter(byID))}, onRecord(), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "other-name"}, "True InSync", []string{"list"}},
+		"named by its id: in sync":                 {withRouters, []cloud.Network{networkWith(hasRouter(byID))}, onRecord(routedTo("ext-net")), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "other-name", ExternalNetworkID: "ext-net", RequestedNetwork: "ext-net", RequestedNetworkID: "ext-net"}, "True InSync", []string{"list"}},
+		"not in the spec: left as it is":           {withRouters, []cloud.Network{networkWith(hasRouter(byID))}, onRecord(), &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "other-name", ExternalNetworkID: "ext-net"}, "True InSync", []string{"list"}},
 		"detached, not in the spec: it had one":    {withRouters, []cloud.Network{networkWith()}, onRecord(requested), &pcapi.NetworkRouterStatus{}, "True InSync", []string{"list"}},
 		"an unknown network: Rejected":             {withRouters, nil, netWith(routedTo("wan")), nil, "False Rejected", []string{"create"}},
 		"the cloud lacks them, new: Unsupported":   {everything, nil, netWith(routedTo("ext-net")), nil, "False Unsupported", nil},
@@ -127,7 +127,7 @@ func (h *harness) showIDs(ids map[string]string) *shownIDs {
 // requested has the status show a router to ext-net, which had the id e1 then.
 func requested(net *pcapi.Network) {
 	net.Status.Router = &pcapi.NetworkRouterStatus{
-		ID: "r1", ExternalNetwork: "ext-net", RequestedNetwork: "ext-net", RequestedNetworkID: "e1",
+		ID: "r1", ExternalNetwork: "ext-net", ExternalNetworkID: "e1", RequestedNetwork: "ext-net", RequestedNetworkID: "e1",
 	}
 }
 
@@ -135,7 +135,7 @@ func requested(net *pcapi.Network) {
 func TestRouterStaysOnTheNetworkThatWasRequested(t *testing.T) {
 	t.Parallel()
 	to := func(name, id string) *pcapi.NetworkRouterStatus {
-		return &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: name, RequestedNetwork: "ext-net", RequestedNetworkID: id}
+		return &pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: name, ExternalNetworkID: id, RequestedNetwork: "ext-net", RequestedNetworkID: id}
 	}
 	for name, test := range map[string]struct {
 		router cloud.Router
@@ -158,7 +158,7 @@ func TestRouterStaysOnTheNetworkThatWasRequested(t *testing.T) {
 		},
 		"another name in the spec: looked up": {
 			cloud.Router{ID: "r1", ExternalNetwork: "ext-net", ExternalID: "e1"}, onRecord(routedTo("wan"), requested), map[string]string{"wan": "e3"}, []string{"wan"},
-			&pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "wan", RequestedNetwork: "wan", RequestedNetworkID: "e3"},
+			&pcapi.NetworkRouterStatus{ID: "r1", ExternalNetwork: "wan", ExternalNetworkID: "e3", RequestedNetwork: "wan", RequestedNetworkID: "e3"},
 		},
 		"not shown, no router in the spec: kept": {cloud.Router{Unknown: true}, onRecord(requested), nil, nil, to("ext-net", "e1")},
 	} {
