@@ -239,6 +239,21 @@ interface_driver = linuxbridge
 enable_metadata_proxy = false
 END
 
+# ebtables of Debian 12 cannot delete a rule with --among-src by its text, which the agent of the bridges tries for ever when the security
+# groups of a port change. Such rules are the first ones of their chain.
+cat >/srv/openstack/ebtables.sh <<'END'
+#!/bin/bash
+args=("$@")
+if [[ " $* " == *" -D "*" --among-src "* ]]; then
+  for ((i = 0; i < $#; i++)); do
+    [ "${args[i]}" != -D ] || { args=("${args[@]:0:i+2}" 1); break; }
+  done
+fi
+exec /usr/sbin/ebtables-nft "${args[@]}"
+END
+chmod 755 /srv/openstack/ebtables.sh
+ln -sf /srv/openstack/ebtables.sh /usr/sbin/ebtables
+
 # What libvirt knows of guests belongs to the state.
 for folder in /etc/libvirt/qemu /var/lib/libvirt/qemu; do
   mkdir -p "$state/libvirt$folder"
