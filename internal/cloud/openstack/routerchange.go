@@ -98,7 +98,7 @@ func (c *networkClient) gatewayFree(ctx context.Context, op string, n neutronNet
 }
 
 // createRouter makes a router. It is never sent twice. An account that may make routers and not see them would make another one
-// with each try: what it makes is deleted. One that is only not listed yet is left for the next call.
+// with each try: what it makes is deleted. One that is only not listed yet is used: a listing may lag behind.
 func (c *networkClient) createRouter(ctx context.Context, op string, n neutronNetwork, external string) (*router, *cloud.Error) {
 	var got struct {
 		Router router `json:"router"`
@@ -124,12 +124,12 @@ func (c *networkClient) createRouter(ctx context.Context, op string, n neutronNe
 		return &made, nil
 	}
 	switch got, err := c.readRouter(ctx, op, made.ID); {
-	case err == nil && got.networkID() == n.ID: // the listing lags behind
-		return nil, refuse(op, cloud.Busy, "the service does not list router %s of the network yet", made.ID)
+	case err == nil && got.networkID() == n.ID:
+		return &made, nil
 	case err != nil && !noSuch(err) && err.Kind != cloud.Forbidden:
 		return nil, err
 	}
-	err = refuse(op, cloud.Forbidden, "the account may make routers, and the service does not show it router %s, which it made, or not yet: grant it the right get_router", made.ID)
+	err = refuse(op, cloud.Forbidden, "router %s was created, but the service does not show it to this account: grant it the right get_router", made.ID)
 	if left := c.deleteRouter(ctx, op, made.ID); left != nil {
 		err.Detail += "; the router is left: " + left.Detail
 	}
@@ -218,7 +218,7 @@ func (c *networkClient) removeRouters(ctx context.Context, op, networkID string,
 	for _, p := range attached {
 		if p.NetworkID != networkID {
 			return routerInUse(op,
-				"router %s of the network is attached to network %s too: detach it there, and it is deleted with its own", p.DeviceID, p.NetworkID)
+				"router %s of the network is attached to network %s too: detach it from that network, and the operator deletes it", p.DeviceID, p.NetworkID)
 		}
 	}
 	for _, p := range attached {
