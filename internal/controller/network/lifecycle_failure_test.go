@@ -3,10 +3,12 @@ package network
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -27,6 +29,16 @@ func TestCloudRefusesOrDelaysChange(t *testing.T) {
 		h.reconcile()
 		if diff := cmp.Diff([]cloud.Network{networkWith()}, h.cloud.Networks()); diff != "" {
 			t.Errorf("networks (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("duplicate whose router is in use: Ambiguous, with the next step of the cloud alone", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, labelsOnly, []cloud.Network{networkWith(), networkWith(withID("n2"))}, onRecord())
+		h.fail(cloudfake.DeleteNetwork, &cloud.Error{Kind: cloud.Conflict, Code: cloud.CodeRouterInUse, Op: "delete network", Detail: "detach router r1"})
+		h.reconcile()
+		h.wantCondition("Stalled", "True Ambiguous", "network n2 is in use", "detach router r1")
+		if c := meta.FindStatusCondition(h.status().Conditions, "Stalled"); c == nil || strings.Contains(c.Message, "move its servers") {
+			t.Errorf("Stalled is %+v, want no other step", c)
 		}
 	})
 	t.Run("foreign servers attached: deletion Blocked", func(t *testing.T) {

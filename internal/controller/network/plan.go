@@ -61,6 +61,10 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	case !sameRange(net, n):
 		p.Outcome = reconciler.Stalled(pcapi.DriftReason, external.RecheckSoon, fmt.Errorf(
 			"cidr of network %s is %s in the cloud, %s in the spec, and cannot be changed: delete this Network and create another", n.ID, n.CIDR, net.Spec.CIDR))
+	// A gateway that is refused while the router is attached must not keep the router on another network. A router that is not
+	// attached comes after the gateway, which is refused afterwards.
+	case n.Router != (cloud.Router{}) && !n.Router.Unknown && !connected(net, n):
+		p.Steps = append(p.Steps, k.Step(stepConnect, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, k.connect))
 	case len(asked(difference(net, n), n)) > 0:
 		p.Steps = append(p.Steps, k.Step(stepUpdate, reconciler.NeedsCloud|reconciler.Mutates, k.update))
 	case !connected(net, n):

@@ -261,11 +261,15 @@ func (k *kind) Delete(ctx context.Context, net *pcapi.Network, obs *observation,
 	if err == nil {
 		err = obs.View.Client.DeleteNetwork(ctx, n.ID)
 	}
+	routed := cloud.CodeOf(err) == cloud.CodeRouterInUse // says what to do
 	switch {
+	case cloud.Is(err, cloud.Conflict) && duplicate && routed:
+		return external.Removal{}, k.Retried(net, pcapi.AmbiguousReason, fmt.Errorf(
+			"one create made several networks, and network %s is in use: %w", n.ID, cloud.Public(err)))
 	case cloud.Is(err, cloud.Conflict) && duplicate:
 		return external.Removal{}, k.Retried(net, pcapi.AmbiguousReason, fmt.Errorf(
 			"one create made several networks, and network %s is in use: %w; move its servers to another network in the cloud", n.ID, cloud.Public(err)))
-	case cloud.Is(err, cloud.Conflict) && cloud.CodeOf(err) == cloud.CodeRouterInUse:
+	case cloud.Is(err, cloud.Conflict) && routed:
 		return external.Removal{}, k.Retried(net, pcapi.BlockedReason, cloud.Public(err))
 	case cloud.Is(err, cloud.Conflict):
 		return external.Removal{}, k.Retried(net, pcapi.BlockedReason, fmt.Errorf(

@@ -28,7 +28,7 @@ func (k *kind) connect(ctx context.Context, net *pcapi.Network, obs *observation
 		return k.Retried(net, pcapi.RejectedReason, cloud.Public(err))
 	case err != nil:
 		return k.ChangeFailed(net, &obs.Observation, id, err)
-	case made && k.Repeated(net, &obs.Observation, "router to "+to):
+	case made && !obs.Resource.Router.Unknown && k.Repeated(net, &obs.Observation, "router to "+to):
 		return k.NotApplied(net, &obs.Observation, id)
 	}
 	k.Backoff.Forget(net.UID)

@@ -282,6 +282,18 @@ func TestDetachedRouterStaysOnTheNetworkThatWasRequested(t *testing.T) {
 	}
 }
 
+// A cloud may refuse the gateway for as long as the router is attached.
+func TestRouterIsCorrectedBeforeTheGateway(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withRouters, []cloud.Network{networkWith(hasRouter(cloud.Router{ID: "r1", ExternalNetwork: "wan", ExternalID: "e2"}))},
+		onRecord(routedTo("ext-net"), gateway("10.0.0.9")))
+	c := h.showIDs(map[string]string{"ext-net": "e1"})
+	h.reconcile()
+	if diff := cmp.Diff([]string{"ext-net"}, c.asked); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+}
+
 func TestRouterThatIsRefused(t *testing.T) {
 	t.Parallel()
 	inUse := &cloud.Error{Kind: cloud.Conflict, Op: "update network", Detail: "the gateway address is in use"}
