@@ -14,7 +14,7 @@ type networkExtras struct {
 	Router         *Router  `json:"router"`
 }
 
-// maxNameservers bounds the servers for names of a network.
+// maxNameservers bounds the DNS servers of a network.
 const maxNameservers = 5
 
 // check returns an error if the cloud cannot have such a network.

@@ -18,7 +18,7 @@ type Network struct {
 	CIDR string `json:"cidr"`
 	// Gateway is an address inside CIDR.
 	Gateway string `json:"gateway"`
-	// DNSNameservers are the servers for names of the network.
+	// DNSNameservers are the DNS servers of the network.
 	DNSNameservers []string `json:"dnsNameservers,omitempty"`
 	// Router connects the network to an external one; nil if it has none.
 	Router *Router `json:"router,omitempty"`

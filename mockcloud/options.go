@@ -59,7 +59,7 @@ const (
 	WithSecurityGroups Capability = "securityGroups"
 	// PublicAddresses is that servers can be given addresses of an external network.
 	PublicAddresses Capability = "publicAddresses"
-	// NetworkDNS is that networks have servers for names.
+	// NetworkDNS is that networks have DNS servers.
 	NetworkDNS Capability = "networkDNS"
 	// Routers is that networks can have a router to an external network.
 	Routers Capability = "routers"

@@ -39,7 +39,7 @@ type NetworkSpec struct {
 	// +optional
 	Gateway string `json:"gateway,omitempty"`
 
-	// dnsNameservers are the addresses of the servers for names that the guests of the
+	// dnsNameservers are the addresses of the DNS servers that the guests of the
 	// network learn, in the order in which they are asked. 1-5 addresses, each once.
 	// Absent means that the operator leaves those of the cloud as they are. Can be
 	// changed: the operator updates the network. Not with import.
@@ -160,7 +160,7 @@ type NetworkStatus struct {
 	// +optional
 	Gateway string `json:"gateway,omitempty"`
 
-	// dnsNameservers are the servers for names of the network in the cloud, as last
+	// dnsNameservers are the DNS servers of the network in the cloud, as last
 	// observed. Absent if it has none, or the cloud does not report them.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="DNS Nameservers"
 	// +listType=atomic

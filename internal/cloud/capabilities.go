@@ -59,7 +59,7 @@ const (
 	// StaticAddresses is that the addresses of the network interfaces of a new server can be
 	// chosen.
 	StaticAddresses Capability = "staticAddresses"
-	// NetworkDNS is that networks have servers for names, which can be set: see
+	// NetworkDNS is that networks have DNS servers, which can be set: see
 	// CreateNetwork.DNSNameservers. It needs Networks.
 	NetworkDNS Capability = "networkDNS"
 	// Routers is that networks can have a router to an external network: see

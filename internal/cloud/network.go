@@ -16,7 +16,7 @@ type Network struct {
 	CIDR string
 	// Gateway is an address inside CIDR, empty where the cloud did not say.
 	Gateway string
-	// DNSNameservers are the servers for names that servers on the network learn, in their
+	// DNSNameservers are the DNS servers that servers on the network learn, in their
 	// order. They are nil where the cloud has none or did not say. It needs NetworkDNS.
 	DNSNameservers []string
 	// Router is the one that the operator made; zero if there is none. It needs Routers.
@@ -78,7 +78,7 @@ type CreateNetwork struct {
 	IdempotencyKey string
 }
 
-// MaxNameservers bounds the servers for names of a network.
+// MaxNameservers bounds the DNS servers of a network.
 const MaxNameservers = 5
 
 // UpdateNetwork describes changes of a network. What is zero stays as it is.

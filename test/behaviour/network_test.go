@@ -96,7 +96,7 @@ var networkCases = cases{
 		t.Expect(get(t, second).ResourceVersion).To(Equal(second.ResourceVersion))
 	},
 
-	"servers for names and a router: the network gets them, also later and after a change in the cloud": func(t *T) {
+	"DNS servers and a router: the network gets them, also later and after a change in the cloud": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		net := f.readyNetwork("net", func(net *pcapi.Network) { net.Spec.DNSNameservers = []pcapi.NetworkAddress{"192.168.0.53"} })
 		t.Expect(f.networkOf(net)()).To(And(HaveField("DNSNameservers", Equal([]string{"192.168.0.53"})), HaveField("Router", BeNil())))

@@ -43,7 +43,7 @@ func TestGuest(t *testing.T) {
 	own := guest.run("ip -4 -o address show scope global | awk '{ print $4 }'")
 	g.t.Expect(own).To(HaveSuffix("/24"))
 	g.t.Expect(made.Network.Interfaces).To(ConsistOf(HaveField("Addresses", ConsistOf(made.PublicAddress, strings.TrimSuffix(own, "/24")))))
-	g.t.Expect(guest.run("getent ahostsv4 "+knownName)).To(HavePrefix(knownAddress+" "), "the server for names of the Network answers")
+	g.t.Expect(guest.run("getent ahostsv4 "+knownName)).To(HavePrefix(knownAddress+" "), "the DNS server of the Network answers")
 	g.t.Expect(guest.run("nproc")).To(Equal("1"))
 
 	closed := g.step("is closed by the default security group, and opened by the one of the page")

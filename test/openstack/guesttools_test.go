@@ -41,7 +41,7 @@ const (
 	publicRange, publicGateway = "203.0.113.0/24", "203.0.113.1"
 	// firstPublic and lastPublic are the addresses of routers and VMs there.
 	firstPublic, lastPublic = "203.0.113.100", "203.0.113.199"
-	// knownName is a name that the server for names of the page knows.
+	// knownName is a name that the DNS server of the page knows.
 	knownName, knownAddress = "first.example.com", "198.51.100.7"
 	// sshPort is where guests are logged in to.
 	sshPort = 22
@@ -270,7 +270,7 @@ func (g *guestCloud) routeTo(network *pcapi.Network) {
 	g.t.Expect(err).NotTo(HaveOccurred(), "%s", out)
 }
 
-// serveNames makes this machine a server for names at an address of the physical network. It knows one name.
+// serveNames makes this machine a DNS server at an address of the physical network. It knows one name.
 func (g *guestCloud) serveNames(address string) {
 	g.t.Helper()
 	out, err := exec.CommandContext(g.t.Context(), "ip", "address", "replace", address+"/32", "dev", "lo").CombinedOutput()

@@ -52,13 +52,13 @@ var networkCases = []testCase{
 		}
 		wantNetworks(ctx, t, f, want)
 	}},
-	{name: "servers for names: a network is created with them, and they are replaced", needs: []cloud.Capability{cloud.Networks, cloud.NetworkDNS},
+	{name: "DNS servers: a network is created with them, and they are replaced", needs: []cloud.Capability{cloud.Networks, cloud.NetworkDNS},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := aNetwork()
 			req.DNSNameservers = []string{"10.0.0.53", "10.9.0.53"}
 			want := mustCreateNetwork(ctx, t, f, req)
 			if diff := cmp.Diff(req.DNSNameservers, want.DNSNameservers); diff != "" {
-				t.Errorf("created with servers for names (-want +got):\n%s", diff)
+				t.Errorf("created with DNS servers (-want +got):\n%s", diff)
 			}
 			wantNetworks(ctx, t, f, want)
 			want.DNSNameservers = []string{"10.9.0.54", "10.0.0.53"}
@@ -73,7 +73,7 @@ var networkCases = []testCase{
 				t.Errorf("UpdateNetwork of the gateway: %v (-want +got):\n%s", err, diff)
 			}
 		}},
-	{name: "a server for names that is no address: Rejected", needs: []cloud.Capability{cloud.Networks, cloud.NetworkDNS},
+	{name: "a DNS server that is no address: Rejected", needs: []cloud.Capability{cloud.Networks, cloud.NetworkDNS},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := aNetwork()
 			req.DNSNameservers = []string{"resolver"}
@@ -238,7 +238,7 @@ var networkCases = []testCase{
 			unsent(t, f, what, call)
 		}
 	}},
-	{name: "servers for names, the cloud lacks them: Unsupported, and not sent", lacks: []cloud.Capability{cloud.NetworkDNS},
+	{name: "DNS servers, the cloud lacks them: Unsupported, and not sent", lacks: []cloud.Capability{cloud.NetworkDNS},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req, servers := aNetwork(), []string{"10.0.0.53"}
 			req.DNSNameservers = servers

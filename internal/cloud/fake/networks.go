@@ -184,7 +184,7 @@ func needsOf(nameservers []string, external string) []cloud.Capability {
 func checkNameservers(op string, servers []string) error {
 	for _, server := range servers {
 		if _, err := netip.ParseAddr(server); err != nil {
-			return failure(op, cloud.Rejected, "the server for names %q is no address", server)
+			return failure(op, cloud.Rejected, "the DNS server %q is no address", server)
 		}
 	}
 	return nil

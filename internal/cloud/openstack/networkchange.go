@@ -8,7 +8,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// UpdateNetwork changes the gateway, the servers for names and the router. It fails with Busy if
+// UpdateNetwork changes the gateway, the DNS servers and the router. It fails with Busy if
 // somebody else changes the subnet at the same time.
 func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
 	op := "update network " + quote(id)
@@ -47,7 +47,7 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 	return got, nil
 }
 
-// updateSubnet changes the servers for names and the gateway, in two calls: a gateway that is refused does not keep the others.
+// updateSubnet changes the DNS servers and the gateway, in two calls: a gateway that is refused does not keep the others.
 func (c *networkClient) updateSubnet(ctx context.Context, op string, s subnet, change cloud.UpdateNetwork) (subnet, *cloud.Error) {
 	var err *cloud.Error
 	if len(change.DNSNameservers) > 0 {

@@ -64,7 +64,7 @@ func TestServersForNamesAreThoseOfTheSubnet(t *testing.T) {
 	s.on("GET"+aboutNetOne, `{"network": `+bareNetwork+`}`)
 	s.on("GET network/subnets", `{"subnets": [`+with(`[]`)+`]}`)
 	if got, err := c.GetNetwork(t.Context(), someID); err != nil || got.DNSNameservers != nil {
-		t.Errorf("without servers for names: %+v, %v", got, err)
+		t.Errorf("without DNS servers: %+v, %v", got, err)
 	}
 	s.taken()
 	s.handle("PUT"+aboutSubOne, func(w http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 // networkSize estimates the memory that a network takes beside its texts, in bytes.
 const networkSize = 272
 
-// nameserverSize estimates the memory of a server for names, in bytes, and maxNameservers
+// nameserverSize estimates the memory of a DNS server, in bytes, and maxNameservers
 // bounds how many of a network are read.
 const (
 	nameserverSize = 64
@@ -235,7 +235,7 @@ func (r *reader) address(field string, value []byte) string {
 	return r.cut(field, unquote(value), maxRange)
 }
 
-// nameservers reads the servers for names of a network, without those that are no texts.
+// nameservers reads the DNS servers of a network, without those that are no texts.
 func (r *reader) nameservers(value []byte) []string {
 	const field = "dnsNameservers"
 	var servers []string

@@ -32,7 +32,7 @@ func (k *kind) Report(net *pcapi.Network, obs *observation, _ error) reconciler.
 // maxText bounds the texts of the cloud in the status, in bytes.
 const maxText = 253
 
-// maxNameservers bounds the servers for names in the status.
+// maxNameservers bounds the DNS servers in the status.
 const maxNameservers = 16
 
 // describeInStatus writes what the cloud says of the network. A later name of a network that was created
