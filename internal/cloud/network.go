@@ -81,6 +81,19 @@ type CreateNetwork struct {
 // MaxNameservers bounds the DNS servers of a network.
 const MaxNameservers = 5
 
+// NetworkNeeds returns the capabilities beside Networks that DNS servers and an external network
+// of a network need.
+func NetworkNeeds(nameservers []string, external string) []Capability {
+	var needs []Capability
+	if len(nameservers) > 0 {
+		needs = append(needs, NetworkDNS)
+	}
+	if external != "" {
+		needs = append(needs, Routers)
+	}
+	return needs
+}
+
 // UpdateNetwork describes changes of a network. What is zero stays as it is.
 type UpdateNetwork struct {
 	Gateway string

@@ -54,7 +54,7 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 		return cloud.Network{}, err
 	}
 	send := networkCall(CreateNetwork, req.Name, op)
-	send.needs = append(send.needs, needsOf(req.DNSNameservers, req.ExternalNetwork)...)
+	send.needs = append(send.needs, cloud.NetworkNeeds(req.DNSNameservers, req.ExternalNetwork)...)
 	return do(ctx, c.calls, send, func() (cloud.Network, error) {
 		return c.createNetwork(op, req)
 	})
@@ -102,7 +102,7 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 		return cloud.Network{}, err
 	}
 	send := networkCall(UpdateNetwork, id, op)
-	send.needs = append(send.needs, needsOf(change.DNSNameservers, change.ExternalNetwork)...)
+	send.needs = append(send.needs, cloud.NetworkNeeds(change.DNSNameservers, change.ExternalNetwork)...)
 	return do(ctx, c.calls, send, func() (cloud.Network, error) {
 		n, err := c.network(op, id)
 		if err != nil {
@@ -167,18 +167,6 @@ func (c *networkClient) network(op, id string) (cloud.Network, error) {
 		return cloud.Network{}, failure(op, cloud.NotFound, "no such network")
 	}
 	return n, nil
-}
-
-// needsOf returns the capabilities that fields of a request need, beyond Networks.
-func needsOf(nameservers []string, external string) []cloud.Capability {
-	var needs []cloud.Capability
-	if len(nameservers) > 0 {
-		needs = append(needs, cloud.NetworkDNS)
-	}
-	if external != "" {
-		needs = append(needs, cloud.Routers)
-	}
-	return needs
 }
 
 func checkNameservers(op string, servers []string) error {

@@ -82,7 +82,7 @@ func (n *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Network{}, err
 	}
-	has, err := n.requireNetworks(ctx, op, networkNeeds(req.DNSNameservers, req.ExternalNetwork)...)
+	has, err := n.requireNetworks(ctx, op, cloud.NetworkNeeds(req.DNSNameservers, req.ExternalNetwork)...)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -109,7 +109,7 @@ func (n *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 
 // UpdateNetwork changes a network. It is never sent twice.
 func (n *networkClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
-	call, err := n.networkCall(ctx, http.MethodPatch, id, "update network ", networkNeeds(change.DNSNameservers, change.ExternalNetwork)...)
+	call, err := n.networkCall(ctx, http.MethodPatch, id, "update network ", cloud.NetworkNeeds(change.DNSNameservers, change.ExternalNetwork)...)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -126,18 +126,6 @@ func (n *networkClient) DeleteNetwork(ctx context.Context, id string) error {
 	call.limit = 0
 	_, err = n.calls.do(ctx, call)
 	return asError(err)
-}
-
-// networkNeeds returns the capabilities that fields of a request need, beyond Networks.
-func networkNeeds(nameservers []string, external string) []cloud.Capability {
-	var needs []cloud.Capability
-	if len(nameservers) > 0 {
-		needs = append(needs, cloud.NetworkDNS)
-	}
-	if external != "" {
-		needs = append(needs, cloud.Routers)
-	}
-	return needs
 }
 
 // requireNetworks returns what the cloud can do, and refuses a call to a cloud

@@ -45,6 +45,7 @@ func (k *kind) PlanCreate(net *pcapi.Network, obs *observation) plan {
 func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	var p plan
 	lacks := lacking(net, obs)
+	connect := k.Step(stepConnect, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, k.connect)
 	switch n := *obs.Resource; {
 	case imported(net):
 	case !k.isNamed(net, obs, n):
@@ -64,11 +65,11 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	// A gateway that is refused while the router is attached must not keep the router on another network. A router that is not
 	// attached comes after the gateway, which is refused afterwards.
 	case n.Router != (cloud.Router{}) && !n.Router.Unknown && !connected(net, n):
-		p.Steps = append(p.Steps, k.Step(stepConnect, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, k.connect))
+		p.Steps = append(p.Steps, connect)
 	case len(asked(difference(net, n), n)) > 0:
 		p.Steps = append(p.Steps, k.Step(stepUpdate, reconciler.NeedsCloud|reconciler.Mutates, k.update))
 	case !connected(net, n):
-		p.Steps = append(p.Steps, k.Step(stepConnect, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, k.connect))
+		p.Steps = append(p.Steps, connect)
 	}
 	return p
 }
