@@ -119,6 +119,12 @@ type OpenStackEndpoints struct {
 	// +kubebuilder:validation:Pattern=`^https?://[^/?#@\s]+(/[^?#\s]*)?$`
 	// +optional
 	Image string `json:"image,omitempty"`
+
+	// blockStorage is the URL of the block storage service (cinder).
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^/?#@\s]+(/[^?#\s]*)?$`
+	// +optional
+	BlockStorage string `json:"blockStorage,omitempty"`
 }
 
 // OpenStackImages says which image servers are created from.

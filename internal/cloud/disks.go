@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"cmp"
+	"context"
 	"regexp"
 	"slices"
 	"strconv"
@@ -22,6 +23,9 @@ type Disk struct {
 // Disks are the disks of a server that have a name, in the order of their names. They are
 // one text, which can be compared and takes little memory: name=MiB, separated by spaces.
 type Disks string
+
+// DisksUnknown are the disks of a server of which the cloud does not say at the moment which it has.
+const DisksUnknown Disks = "?"
 
 // diskName is the form of names of disks.
 var diskName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -54,7 +58,7 @@ func NewDisks(list []Disk) (disks Disks, valid bool) {
 
 // List returns each disk.
 func (d Disks) List() []Disk {
-	if d == "" {
+	if d == "" || d == DisksUnknown {
 		return nil
 	}
 	var list []Disk
@@ -82,4 +86,13 @@ func (d Disks) With(changed Disks) Disks {
 	list := slices.DeleteFunc(d.List(), func(disk Disk) bool { return changed.Size(disk.Name) > 0 })
 	all, _ := NewDisks(append(list, changed.List()...))
 	return all
+}
+
+// DiskRemover is an optional interface of a Client with the capability WithDisks whose disks may outlive their server: what deletes
+// a server deletes them once it is gone.
+type DiskRemover interface {
+	// DeleteDisks deletes what is left of the disks of these names of a server, and of disks that were being added to it. A disk of
+	// another name, which somebody detached from the server, stays. The server must be gone. It fails with Busy while a disk
+	// cannot be deleted yet.
+	DeleteDisks(ctx context.Context, serverID string, names []string) error
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -190,6 +191,9 @@ func (a *auth) granted(call *call, opened *tokens.CreateResult) (*grant, *cloud.
 	services, failed := a.services.locate(call.op, catalog.Entries)
 	if failed != nil {
 		return nil, failed
+	}
+	if base := services[volume]; strings.HasSuffix(base, "/"+versions[volume]+"/") {
+		services[volume] = base + project.ID + "/" // which the service needs before microversion 3.67
 	}
 	opening := &grant{token: token.ID, project: project.ID, services: services}
 	if a.credentials.Token == "" {

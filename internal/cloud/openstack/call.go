@@ -24,6 +24,8 @@ const (
 	compute  service = "compute"
 	network  service = "network"
 	image    service = "image"
+	// volume is the block storage service, which not every cloud has.
+	volume service = "block-storage"
 )
 
 // subject is what a call is about. It decides what a status means.
@@ -38,6 +40,9 @@ const (
 	aboutImage
 	// aboutReach is about a port or a floating address of a server.
 	aboutReach
+	// aboutVolume is about a volume, and aboutNewVolume about one that is to be made.
+	aboutVolume
+	aboutNewVolume
 	// aboutRouters is a listing of routers, which not every network service has.
 	aboutRouters
 )
@@ -60,7 +65,7 @@ type call struct {
 	out any
 	// stream reads the body of a successful answer in place of out, once for each try.
 	stream func(io.Reader) *cloud.Error
-	// microversion of the compute service, if it is not that of the session.
+	// microversion of the compute service, if it is not that of the session, or of another service; empty for its least one.
 	microversion string
 	// limit bounds the body of a successful answer in bytes; maxBody if zero.
 	limit int64

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -27,6 +28,14 @@ func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	defer end()
 	if err := c.probe(ctx, op); err != nil {
 		return nil, err
+	}
+	c.volumes.probe(ctx, op)
+	disks, err := c.volumes.hasDisks(ctx, op)
+	switch {
+	case err != nil:
+		return nil, err
+	case disks:
+		return cloud.NewCapabilities(append(slices.Clone(has), cloud.WithDisks)...), nil
 	}
 	return cloud.NewCapabilities(has...), nil
 }

@@ -17,6 +17,7 @@ type Client struct {
 	security  *securityGroupClient
 	floating  *floatingIPClient
 	snapshots *snapshotClient
+	volumes   *volumeClient
 	pace      pace
 }
 
@@ -42,7 +43,7 @@ func New(cfg Config) (*Client, error) {
 		cfg: cfg, session: s, pace: defaultPace,
 		images: newImageClient(s, cfg.Image), flavors: newFlavorClient(s, cfg), networks: networks,
 		groups: newServerGroupClient(s), security: newSecurityGroupClient(s, cfg.SecurityGroups), floating: &floatingIPClient{session: s, networks: networks},
-		snapshots: &snapshotClient{session: s},
+		snapshots: &snapshotClient{session: s}, volumes: newVolumeClient(s),
 	}, nil
 }
 

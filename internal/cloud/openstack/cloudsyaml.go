@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -136,7 +137,10 @@ func (e *entry) domain(what string) Identifier {
 func (e *entry) file() (File, error) {
 	f := File{
 		AuthURL: e.authText("auth_url"), Region: e.region(), Interface: e.access(), CAFile: e.text("cacert"),
-		Endpoints:   Endpoints{Compute: e.text("compute_endpoint_override"), Network: e.text("network_endpoint_override"), Image: e.text("image_endpoint_override")},
+		Endpoints: Endpoints{
+			Compute: e.text("compute_endpoint_override"), Network: e.text("network_endpoint_override"), Image: e.text("image_endpoint_override"),
+			BlockStorage: cmp.Or(e.text("block_storage_endpoint_override"), e.text("volumev3_endpoint_override"), e.text("volume_endpoint_override")),
+		},
 		Credentials: e.credentials(),
 	}
 	if verify, is := e.values["verify"].(bool); is {

@@ -56,10 +56,11 @@ clouds:
     cacert: /etc/ssl/ca.pem
     compute_endpoint_override: https://c
     image_endpoint_override: https://i
+    block_storage_endpoint_override: https://b
 `,
 			name: "prod",
 			want: File{
-				Interface: InterfaceAdmin, SkipVerify: true, CAFile: "/etc/ssl/ca.pem", Endpoints: Endpoints{Compute: "https://c", Image: "https://i"},
+				Interface: InterfaceAdmin, SkipVerify: true, CAFile: "/etc/ssl/ca.pem", Endpoints: Endpoints{Compute: "https://c", Image: "https://i", BlockStorage: "https://b"},
 				Credentials: Credentials{
 					Username: "u", Password: "p", UserDomain: Identifier{ID: "d1"}, Project: Identifier{Name: "demo"}, ProjectDomain: Identifier{ID: "d1"},
 				},

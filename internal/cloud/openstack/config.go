@@ -137,12 +137,12 @@ const (
 
 // Endpoints are URLs of services, each empty for that of the catalog.
 type Endpoints struct {
-	Compute, Network, Image string
+	Compute, Network, Image, BlockStorage string
 }
 
 // of returns the URL of a service, empty for that of the catalog.
 func (e Endpoints) of(kind service) string {
-	return map[service]string{compute: e.Compute, network: e.Network, image: e.Image}[kind]
+	return map[service]string{compute: e.Compute, network: e.Network, image: e.Image, volume: e.BlockStorage}[kind]
 }
 
 // checkAuthURL returns an error if a clouds.yaml is for another identity service than endpoint.

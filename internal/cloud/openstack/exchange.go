@@ -57,6 +57,9 @@ func (x *exchange) send(ctx context.Context, call *call, g *grant) (*answer, *cl
 	if call.service == compute && g.microversion != "" {
 		client.Type, client.Microversion = string(compute), cmp.Or(call.microversion, g.microversion)
 	}
+	if call.service == volume && call.microversion != "" {
+		header["OpenStack-API-Version"] = "volume " + call.microversion
+	}
 	resp, err := client.Request(ctx, call.method, target, &gophercloud.RequestOpts{
 		JSONBody: call.body, MoreHeaders: header, KeepResponseBody: true,
 		OkCodes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent},

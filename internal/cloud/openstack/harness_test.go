@@ -34,6 +34,8 @@ type stub struct {
 	answers map[string]http.HandlerFunc
 	// network answers all requests to the network service; nil for answers.
 	network http.Handler
+	// block answers all requests to the block storage service; nil for answers.
+	block http.Handler
 	// sent are the requests other than logins, with their bodies.
 	sent   []string
 	logins int
@@ -98,6 +100,9 @@ func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	answer, known := s.answers[request]
 	if s.network != nil && kind == "network" {
 		answer, known = s.network.ServeHTTP, true
+	}
+	if s.block != nil && kind == "volume" {
+		answer, known = s.block.ServeHTTP, true
 	}
 	accepted := r.Header.Get("X-Auth-Token") == s.token
 	s.mu.Unlock()

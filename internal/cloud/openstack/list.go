@@ -65,7 +65,8 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 }
 
 // page reads a page of servers, and returns the marker of the next one. It calls begin
-// before each try. Servers of images whose names are not known come last.
+// before each try. Servers of images whose names are not known, and
+// those with volumes, come last.
 func (c *Client) page(ctx context.Context, op string, query url.Values, begin func(), take func(*server) error) (next string, failed *cloud.Error) {
 	call := &call{
 		about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/servers/detail", path: "servers/detail",
@@ -85,7 +86,7 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 				return fmt.Errorf("the listing has %w", err)
 			}
 			last = s.ID
-			if held.hold(c.images.names, &s) {
+			if held.hold(c.images.names, &s) || held.holdStored(&s) {
 				return nil
 			}
 			return c.pass(&s, take)
@@ -100,6 +101,7 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 	}
 	if failed = c.session.do(ctx, call); failed == nil {
 		c.images.names.lookUp(ctx, op, slices.Sorted(maps.Keys(held.ids)))
+		c.volumes.identify(ctx, op, slices.Clone(held.servers))
 		for _, s := range held.servers {
 			if err := c.pass(s, take); err != nil {
 				return "", asListError(call, err)
@@ -114,7 +116,7 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 	return "", failed
 }
 
-// unnamed are the servers of a page that wait for the names of their images.
+// unnamed are the servers of a page that wait for the names of their images, or for their disks.
 type unnamed struct {
 	servers []*server
 	ids     map[string]bool
@@ -129,6 +131,15 @@ func (u *unnamed) hold(names *imageNames, s *server) bool {
 		u.ids = map[string]bool{}
 	}
 	u.ids[s.Image.id] = true
+	u.servers = append(u.servers, s)
+	return true
+}
+
+// holdStored reports whether a server waits until the volumes of the page are looked up.
+func (u *unnamed) holdStored(s *server) bool {
+	if len(s.Volumes) == 0 {
+		return false
+	}
 	u.servers = append(u.servers, s)
 	return true
 }

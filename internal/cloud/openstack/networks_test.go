@@ -283,8 +283,8 @@ func TestListingsOfNetworksAndFlavorsAreBounded(t *testing.T) {
 			says    string
 			pages   int
 		}{
-			"many":      {element, 1000, fmt.Sprintf(lists, field), maxRead/1000 + 1},
-			"large":     {long, 20, fmt.Sprintf(lists, field), maxBytesRead/(20*250<<10) + 1},
+			"many":      {element, 1000, fmt.Sprintf(lists, field), keptBounds.elements/1000 + 1},
+			"large":     {long, 20, fmt.Sprintf(lists, field), keptBounds.bytes/(20*250<<10) + 1},
 			"small":     {element, 1, "the list of " + field + " does not end", maxPages},
 			"of no use": {unnamed, 1, "an element of the list of " + field + " cannot be read", 1},
 		} {

@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -19,6 +20,7 @@ const (
 	opSuspend operationKind = "suspend"
 	opResume  operationKind = "resume"
 	opResize  operationKind = "resize"
+	opDisks   operationKind = "disks"
 	opRevert  operationKind = "revert"
 	opDelete  operationKind = "delete"
 )
@@ -28,7 +30,7 @@ func operation(kind operationKind, id string) string { return string(kind) + "."
 func parseOperation(text string) (kind operationKind, id string, ok bool) {
 	name, id, found := strings.Cut(text, ".")
 	switch kind = operationKind(name); kind {
-	case opCreate, opStart, opStop, opSuspend, opResume, opResize, opRevert, opDelete:
+	case opCreate, opStart, opStop, opSuspend, opResume, opResize, opDisks, opRevert, opDelete:
 		return kind, id, found && isID(id)
 	}
 	return "", "", false
@@ -87,7 +89,12 @@ func (c *Client) observe(ctx context.Context, op string, kind operationKind, s *
 		if s.Status == "BUILD" {
 			return running, nil
 		}
-		return done, nil
+		if !slices.ContainsFunc(s.Volumes, func(a attachedVolume) bool { return a.Goes }) {
+			return done, nil
+		}
+		return c.observeDisks(ctx, op, s)
+	case opDisks:
+		return c.observeDisks(ctx, op, s)
 	case opResize:
 		return c.observeResize(ctx, op, s)
 	case opRevert:
@@ -98,6 +105,21 @@ func (c *Client) observe(ctx context.Context, op string, kind operationKind, s *
 	default:
 		return observePower(kind, s, done, failed)
 	}
+}
+
+// observeDisks returns how far the disks of a server are that were made or changed, and does the next step.
+func (c *Client) observeDisks(ctx context.Context, op string, s *server) (cloud.Operation, *cloud.Error) {
+	if usable, err := c.volumes.hasDisks(ctx, op); err != nil || !usable {
+		return cloud.Operation{Done: true}, err
+	}
+	done, failure, err := c.volumes.settle(ctx, op, s)
+	if err != nil {
+		return cloud.Operation{}, err
+	}
+	if failure != nil {
+		return cloud.Operation{Done: true, Err: failure}, nil
+	}
+	return cloud.Operation{Done: done}, nil
 }
 
 // observePower returns how far a change of the power state is. The service sets the task

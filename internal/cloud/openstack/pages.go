@@ -16,29 +16,44 @@ const (
 	// of a listing.
 	pageSize = 500
 	maxPages = 200
-	// maxRead and maxBytesRead bound the elements of all pages together.
-	maxRead      = 20_000
-	maxBytesRead = 32 << 20
 )
+
+// bounds bound the elements of all pages of a listing together.
+type bounds struct{ elements, bytes int }
+
+// keptBounds are those of listings that are kept as a whole.
+var keptBounds = bounds{elements: 20_000, bytes: 32 << 20}
 
 // listPages reads all pages of a listing of networks, subnets or flavors. One bad
 // element spoils it, since one that is left out would look gone. marker returns the id of
 // an element, empty if the element cannot be used.
 func listPages[T any](ctx context.Context, s *session, of *call, query url.Values, field string, marker func(T) string) ([]T, *cloud.Error) {
-	all, bytes := []T{}, 0
+	all := []T{}
+	err := walkPages(ctx, s, of, query, field, keptBounds, marker, func(page []T) { all = append(all, page...) })
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// walkPages is listPages that passes each page on, which is valid until the next one.
+func walkPages[T any](
+	ctx context.Context, s *session, of *call, query url.Values, field string, most bounds, marker func(T) string, take func(page []T),
+) *cloud.Error {
+	var read bounds
+	var page []T
 	query.Set("limit", fmt.Sprint(pageSize))
 	for range maxPages {
 		call := *of
 		call.query, call.limit = query, maxList
-		var page []T
 		var size int
 		var more bool
 		call.stream = func(body io.Reader) (failed *cloud.Error) {
 			page, size = page[:0], 0
 			more, failed = readList(&call, body, field, func(data []byte) error {
 				size += len(data)
-				if len(all)+len(page) >= maxRead || bytes+size > maxBytesRead {
-					return fmt.Errorf("the cloud lists more %s than the operator reads: at most %d, and %d MiB", field, maxRead, maxBytesRead>>20)
+				if read.elements+len(page) >= most.elements || read.bytes+size > most.bytes {
+					return fmt.Errorf("the cloud lists more %s than the operator reads: at most %d, and %d MiB", field, most.elements, most.bytes>>20)
 				}
 				var element T
 				if json.Unmarshal(data, &element) != nil || marker(element) == "" {
@@ -50,13 +65,14 @@ func listPages[T any](ctx context.Context, s *session, of *call, query url.Value
 			return failed
 		}
 		if err := s.do(ctx, &call); err != nil {
-			return nil, err
+			return err
 		}
-		all, bytes = append(all, page...), bytes+size
+		take(page)
+		read.elements, read.bytes = read.elements+len(page), read.bytes+size
 		if !more || len(page) == 0 {
-			return all, nil
+			return nil
 		}
 		query.Set("marker", marker(page[len(page)-1]))
 	}
-	return nil, refuse(of.op, cloud.Unreadable, "the list of %s does not end", field)
+	return refuse(of.op, cloud.Unreadable, "the list of %s does not end", field)
 }

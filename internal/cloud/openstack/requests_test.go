@@ -69,7 +69,7 @@ func TestRequestsAreAsRecorded(t *testing.T) {
 // recorded returns a stub with a flavor for each size that is asked for.
 func recorded(t *testing.T) *stub {
 	t.Helper()
-	s := newStub(t)
+	s := newCinder(t).stub
 	onReach(s)
 	s.on("GET compute/flavors/detail", `{"flavors": [
 		{"id": "f1", "name": "small", "vcpus": 1, "ram": 1024}, {"id": "f2", "name": "large", "vcpus": 4, "ram": 8192},

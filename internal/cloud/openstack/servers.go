@@ -81,6 +81,7 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 		return nil, unreadable(call, cloud.OfAnotherID("server", id, got.Server.ID))
 	}
 	c.complete(got.Server)
+	c.volumes.identify(ctx, op, []*server{got.Server})
 	return got.Server, nil
 }
 
@@ -109,8 +110,6 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks folders")
 	case req.PowerState == cloud.PowerOff:
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks powerAtCreate")
-	case req.Disks != "":
-		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks disks")
 	}
 	ctx, end, err := c.session.begin(ctx, op)
 	if err != nil {
@@ -147,6 +146,10 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	if err != nil {
 		return cloud.Result{}, err
 	}
+	devices, err := c.volumes.forNew(ctx, op, imageID, req.Disks)
+	if err != nil {
+		return cloud.Result{}, err
+	}
 	group, created, err := c.groups.serverGroupFor(ctx, op, req.AntiAffinity)
 	if err != nil {
 		return cloud.Result{}, err
@@ -166,6 +169,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	options := servers.CreateOpts{
 		Name: req.Name, ImageRef: imageID, FlavorRef: chosen.ID, Networks: attached, Metadata: meta, AvailabilityZone: cmp.Or(req.Zone, c.cfg.Zone),
 		UserData: data, ConfigDrive: drive, SecurityGroups: guards,
+		BlockDevice: devices,
 	}
 	if value := tag(req.Labels[c.cfg.TagLabel]); value != "" {
 		options.Tags = []string{value}
@@ -205,6 +209,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	return cloud.Result{Operation: operation(opCreate, made.Server.ID), Server: cloud.Server{
 		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib, Flavor: chosen.Name,
 		Image: cloud.Image{Name: c.images.names.of(imageID), ID: imageID}, NetworkID: req.FirstNetwork(), Zone: req.Zone, SecurityGroups: req.SecurityGroups,
+		Disks: req.Disks,
 	}}, nil
 }
 

@@ -12,13 +12,18 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// versions are the services that a project needs, with the path of the version that is
-// added to a base URL without one.
-var versions = map[service]string{compute: "v2.1", network: "v2.0", image: "v2"}
+// versions are the services of a project, with the path of the version that is added to a
+// base URL without one.
+var versions = map[service]string{compute: "v2.1", network: "v2.0", image: "v2", volume: "v3"}
+
+// catalogTypes are the types of a service in catalogs, the first one that is there counts.
+var catalogTypes = map[service][]string{
+	compute: {"compute"}, network: {"network"}, image: {"image"}, volume: {"block-storage", "volumev3", "block-store"},
+}
 
 // versioned matches a path that ends with a version that the services have, or with one and
 // the id of a project.
-var versioned = regexp.MustCompile(`/v2(\.\d+)?(/[0-9a-zA-Z_-]+)?$`)
+var versioned = regexp.MustCompile(`/v[23](\.\d+)?(/[0-9a-zA-Z_-]+)?$`)
 
 // locator finds the services of a region in the catalog of a login, and refuses those to
 // which the token must not be sent.
@@ -39,45 +44,68 @@ type locator struct {
 	allowHTTP bool
 }
 
-// locate returns the base URLs of the services, each with a slash at its end.
+// locate returns the base URLs of the services, each with a slash at its end. Without a usable block storage service, which not
+// every cloud has, that one is missing.
 func (l locator) locate(op string, catalog []tokens.CatalogEntry) (map[service]string, *cloud.Error) {
 	located := map[service]string{identity: l.endpoint + "/"}
-	for _, kind := range []service{compute, network, image} {
-		base, source, fault := l.overrides.of(kind), "spec.openstack.endpoints or clouds.yaml", cloud.Misconfigured
-		if base == "" {
-			var failed *cloud.Error
-			if base, failed = l.find(op, catalog, kind); failed != nil {
-				return nil, failed
-			}
-			source, fault = "the catalog of services", cloud.Unavailable
+	for _, kind := range []service{compute, network, image, volume} {
+		base, err := l.base(op, catalog, kind)
+		switch {
+		case err == nil:
+			located[kind] = base
+		case kind != volume || l.overrides.of(kind) != "":
+			return nil, err
 		}
-		u, err := url.Parse(base)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" || u.User != nil {
-			return nil, refuse(op, fault, "%s has no usable URL of the %s service", source, kind)
-		}
-		if l.encrypted && u.Scheme == "http" && !l.allowHTTP {
-			return nil, refuse(op, fault,
-				"%s has an http URL of the %s service: the token is sent over https only, unless spec.insecureAllowHTTP is true", source, kind)
-		}
-		if isLocal(u.Hostname()) && !isLocal(l.host) {
-			return nil, refuse(op, fault,
-				"%s has a loopback or link-local URL of the %s service, and the endpoint is not such: the token is not sent there; correct that URL", source, kind)
-		}
-		path := strings.TrimRight(u.EscapedPath(), "/")
-		if !versioned.MatchString(path) {
-			path += "/" + versions[kind]
-		}
-		located[kind] = u.Scheme + "://" + u.Host + path + "/"
 	}
 	return located, nil
+}
+
+// base returns the base URL of a service.
+func (l locator) base(op string, catalog []tokens.CatalogEntry, kind service) (string, *cloud.Error) {
+	base, source, fault := l.overrides.of(kind), "spec.openstack.endpoints or clouds.yaml", cloud.Misconfigured
+	if base == "" {
+		var failed *cloud.Error
+		if base, failed = l.find(op, catalog, kind); failed != nil {
+			return "", failed
+		}
+		source, fault = "the catalog of services", cloud.Unavailable
+	}
+	u, err := url.Parse(base)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" || u.User != nil {
+		return "", refuse(op, fault, "%s has no usable URL of the %s service", source, kind)
+	}
+	if l.encrypted && u.Scheme == "http" && !l.allowHTTP {
+		return "", refuse(op, fault,
+			"%s has an http URL of the %s service: the token is sent over https only, unless spec.insecureAllowHTTP is true", source, kind)
+	}
+	if isLocal(u.Hostname()) && !isLocal(l.host) {
+		return "", refuse(op, fault,
+			"%s has a loopback or link-local URL of the %s service, and the endpoint is not such: the token is not sent there; correct that URL", source, kind)
+	}
+	path := strings.TrimRight(u.EscapedPath(), "/")
+	if !versioned.MatchString(path) {
+		path += "/" + versions[kind]
+	}
+	return u.Scheme + "://" + u.Host + path + "/", nil
+}
+
+// typeOf returns the type that a service has in the catalog.
+func typeOf(catalog []tokens.CatalogEntry, kind service) string {
+	for _, name := range catalogTypes[kind] {
+		if slices.ContainsFunc(catalog, func(e tokens.CatalogEntry) bool { return e.Type == name }) {
+			return name
+		}
+	}
+	return string(kind)
 }
 
 // find returns the URL of a service in the catalog.
 func (l locator) find(op string, catalog []tokens.CatalogEntry, kind service) (string, *cloud.Error) {
 	var base string
 	var regions []string
+	named := typeOf(catalog, kind)
 	for _, entry := range catalog {
-		if entry.Type != string(kind) {
+		if entry.Type != named {
 			continue
 		}
 		for _, endpoint := range entry.Endpoints {

@@ -10,8 +10,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// UpdateServer changes labels at once. A change of the size or of the power state is an
-// operation; of both, it is that of the size, and the power state stays as it is.
+// UpdateServer changes labels at once. A change of disks, of the size or of the power state is an operation, the first of these
+// that there is: the others stay as they are.
 func (c *Client) UpdateServer(ctx context.Context, id string, update cloud.Update) (cloud.Result, error) {
 	op := "update server " + quote(id)
 	if id != "" && len(update) == 0 {
@@ -41,6 +41,7 @@ type wanted struct {
 	// labels are set to their values; a nil value removes one.
 	labels map[string]*string
 	reach  reach
+	disks  []cloud.Disk
 }
 
 // wantedBy returns what an update is to change. It refuses changes that this client cannot make.
@@ -70,7 +71,7 @@ func wantedBy(op string, update cloud.Update) (wanted, *cloud.Error) {
 			}
 			w.power = change.State
 		case cloud.SetDisk:
-			return wanted{}, refuse(op, cloud.Unsupported, "this cloud lacks disks")
+			w.disks = append(w.disks, cloud.Disk(change))
 		default:
 			return wanted{}, refuse(op, cloud.Unsupported, "this client cannot change %s", change)
 		}
@@ -81,9 +82,21 @@ func wantedBy(op string, update cloud.Update) (wanted, *cloud.Error) {
 func (c *Client) update(ctx context.Context, op, id string, w wanted) (cloud.Result, *cloud.Error) {
 	var current *server
 	resizes := w.flavor != "" || w.size != size{}
-	if len(w.labels) > 0 || resizes || w.reach != (reach{}) {
+	if len(w.disks) > 0 {
+		if usable, err := c.volumes.hasDisks(ctx, op); err != nil || !usable {
+			return cloud.Result{}, cmp.Or(err, refuse(op, cloud.Unsupported, "this cloud lacks disks"))
+		}
+	}
+	if len(w.labels) > 0 || resizes || w.reach != (reach{}) || len(w.disks) > 0 {
 		var err *cloud.Error
 		if current, err = c.get(ctx, op, id); err != nil {
+			return cloud.Result{}, err
+		}
+	}
+	storing := false
+	if len(w.disks) > 0 {
+		var err *cloud.Error
+		if storing, err = c.volumes.change(ctx, op, current, w.disks); err != nil {
 			return cloud.Result{}, err
 		}
 	}
@@ -97,6 +110,8 @@ func (c *Client) update(ctx context.Context, op, id string, w wanted) (cloud.Res
 		return cloud.Result{}, err
 	}
 	switch {
+	case storing:
+		return cloud.Result{Operation: operation(opDisks, id)}, nil
 	case resizes:
 		return c.resize(ctx, op, current, w.flavor, w.size)
 	case w.power != "":

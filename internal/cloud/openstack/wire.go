@@ -35,6 +35,10 @@ type server struct {
 	Zone      string    `json:"OS-EXT-AZ:availability_zone"`
 	// Groups is missing while the server has no port.
 	Groups securityGroups `json:"security_groups"`
+	// Volumes are those that the server has.
+	Volumes []attachedVolume `json:"os-extended-volumes:volumes_attached"`
+	// disks are set by identify.
+	disks cloud.Disks
 	// assigned is a floating address that the service does not show yet; may be empty.
 	assigned string
 	// Fault is as the service reports it until complete is called.
@@ -163,7 +167,7 @@ func (s *server) domain() cloud.Server {
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: state, Fault: fault, CPU: size.cpu, MemoryMiB: size.mib,
 		Flavor: s.flavor(), Image: cloud.Image{Name: s.Image.name, ID: s.Image.id}, NetworkID: s.Metadata[networkKey],
-		Zone: s.Zone, Interfaces: s.Addresses.interfaces(), SecurityGroups: s.securityGroups(),
+		Zone: s.Zone, Disks: s.disks, Interfaces: s.Addresses.interfaces(), SecurityGroups: s.securityGroups(),
 		PublicAddress: cmp.Or(s.assigned, s.Addresses.floating(s.Metadata[publicKey])), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
 }

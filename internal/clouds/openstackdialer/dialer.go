@@ -68,7 +68,7 @@ func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (openstack.Config,
 	config.InsecureSkipVerify, config.AllowHTTP = c.Spec.InsecureSkipTLSVerify, c.Spec.InsecureAllowHTTP
 	config.Region, config.Project, config.Domain = block.Region, block.Project, block.Domain
 	config.Interface = openstack.Interface(strings.ToLower(string(block.Interface)))
-	config.Endpoints = openstack.Endpoints{Compute: block.Endpoints.Compute, Network: block.Endpoints.Network, Image: block.Endpoints.Image}
+	config.Endpoints = openstack.Endpoints(block.Endpoints)
 	config.Image, config.Flavor, config.AtLeast = block.Images.Default, block.Flavors.Default, block.Flavors.Match == pcapi.FlavorMatchAtLeast
 	config.Flavors = block.Flavors.Allowed
 	config.Network, config.Zone = block.Network.Default, block.AvailabilityZone
@@ -132,6 +132,8 @@ func addSecret(config *openstack.Config, block *pcapi.OpenStackCloud, secret *co
 		Compute: cmp.Or(config.Endpoints.Compute, file.Endpoints.Compute),
 		Network: cmp.Or(config.Endpoints.Network, file.Endpoints.Network),
 		Image:   cmp.Or(config.Endpoints.Image, file.Endpoints.Image),
+
+		BlockStorage: cmp.Or(config.Endpoints.BlockStorage, file.Endpoints.BlockStorage),
 	}
 	return nil
 }

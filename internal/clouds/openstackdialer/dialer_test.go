@@ -97,12 +97,12 @@ func TestSettingsOfTheSpecComeBeforeThoseOfTheFile(t *testing.T) {
 			func(o *pcapi.OpenStackCloud) {
 				*o = pcapi.OpenStackCloud{
 					CloudName: "test", Region: "R", Project: "p", Domain: "d", Interface: pcapi.OpenStackInterfaceAdmin,
-					Endpoints: pcapi.OpenStackEndpoints{Compute: "https://c", Network: "https://n", Image: "https://i"},
+					Endpoints: pcapi.OpenStackEndpoints{Compute: "https://c", Network: "https://n", Image: "https://i", BlockStorage: "https://b"},
 				}
 			},
 			openstack.Config{
 				Region: "R", Project: "p", Domain: "d", Interface: openstack.InterfaceAdmin,
-				Endpoints: openstack.Endpoints{Compute: "https://c", Network: "https://n", Image: "https://i"},
+				Endpoints: openstack.Endpoints{Compute: "https://c", Network: "https://n", Image: "https://i", BlockStorage: "https://b"},
 			},
 		},
 	}

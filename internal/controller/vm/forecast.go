@@ -34,6 +34,8 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 		}
 	case stepDeleteSnapshots:
 		return leftover(vm, "its snapshots"), true
+	case stepDeleteDisks:
+		return leftover(vm, "its disks"), true
 	case stepTakeClass:
 		vm.Status.Class, obs.class = obs.class, nil
 	case external.StepCreate:

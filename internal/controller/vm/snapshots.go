@@ -15,6 +15,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -23,10 +24,11 @@ import (
 const (
 	stepDeleteAddress   = "DeletePublicAddress"
 	stepDeleteSnapshots = "DeleteSnapshots"
+	stepDeleteDisks     = "DeleteDisks"
 )
 
-// Leftovers deletes the public address and the snapshots of the server, where they outlive it. The snapshots of a
-// server that somebody else deleted stay, as what is left of it.
+// Leftovers deletes the public address, the snapshots and the disks of the server, where they outlive it. The snapshots and
+// the disks of a server that somebody else deleted stay, as what is left of it.
 func (k *kind) Leftovers(vm *pcapi.VM, obs *observation) (steps []step) {
 	if vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan || observeOnly(vm) || vm.Status.VMID == "" {
 		return nil
@@ -50,6 +52,11 @@ func (k *kind) Leftovers(vm *pcapi.VM, obs *observation) (steps []step) {
 	if remover, outlive := obs.View.Client.(cloud.SnapshotRemover); outlive && !lost {
 		removal(stepDeleteSnapshots, func(ctx context.Context, vm *pcapi.VM) error {
 			return remover.DeleteSnapshots(ctx, vm.Status.VMID, string(vm.UID))
+		})
+	}
+	if remover, outlive := obs.View.Client.(cloud.DiskRemover); outlive && !lost && len(vm.Spec.Disks)+len(vm.Status.Disks) > 0 {
+		removal(stepDeleteDisks, func(ctx context.Context, vm *pcapi.VM) error {
+			return remover.DeleteDisks(ctx, vm.Status.VMID, field.DisksShown(vm))
 		})
 	}
 	return steps

@@ -68,9 +68,22 @@ func disksOf(vm *pcapi.VM) cloud.Disks {
 	return disks
 }
 
+// DisksShown returns the names of the disks that the server was last seen with.
+func DisksShown(vm *pcapi.VM) (names []string) {
+	for _, disk := range vm.Status.Disks {
+		if !disk.Lost {
+			names = append(names, disk.Name)
+		}
+	}
+	return names
+}
+
 // diskChange returns the changes that add or grow disks. A disk that the VM had is not
 // added again, since it would be empty.
 func diskChange(vm *pcapi.VM, server cloud.Server) (update cloud.Update) {
+	if server.Disks == cloud.DisksUnknown {
+		return nil
+	}
 	for _, want := range disksOf(vm).List() {
 		if server.Disks.Size(want.Name) < want.SizeMiB && !lostDisk(vm, server, want.Name) {
 			update = append(update, cloud.SetDisk(want))
@@ -89,7 +102,7 @@ func lostDisk(vm *pcapi.VM, server cloud.Server, name string) bool {
 // or that are larger than the spec says: none of it is corrected. It returns nil otherwise.
 func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error {
 	switch {
-	case len(vm.Spec.Disks) == 0:
+	case len(vm.Spec.Disks) == 0, server.Disks == cloud.DisksUnknown:
 		return nil
 	case !caps.Has(cloud.WithDisks):
 		return Lacks("disks")
@@ -115,7 +128,7 @@ func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error
 func diskStatus(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) []pcapi.VMDiskStatus {
 	last := vm.Status.Disks
 	built := server.State == cloud.StateActive || server.State == cloud.StateStopped || server.State == cloud.StateSuspended
-	if !built || server.Disks == "" && (len(last) == 0 || !caps.Has(cloud.WithDisks)) {
+	if !built || server.Disks == cloud.DisksUnknown || server.Disks == "" && (len(last) == 0 || !caps.Has(cloud.WithDisks)) {
 		return last
 	}
 	var status []pcapi.VMDiskStatus

@@ -1,0 +1,241 @@
+package openstack
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// The keys of the metadata of volumes.
+const (
+	// volumeServerKey has the id of the server whose disk the volume is, and volumeDiskKey the name of the disk.
+	volumeServerKey = "privatecloud:server"
+	volumeDiskKey   = "privatecloud:disk"
+	// volumeSelfKey has the id of the volume itself once it is attached. A copy, such as a backup that was restored, has that of the
+	// original, and is no disk.
+	volumeSelfKey = "privatecloud:volume"
+)
+
+// The statuses of volumes that decide something.
+const (
+	volumeAvailable     = "available"
+	volumeInUse         = "in-use"
+	volumeDeleting      = "deleting"
+	volumeExtending     = "extending"
+	volumeError         = "error"
+	volumeErrorExtends  = "error_extending"
+	volumeErrorDeleting = "error_deleting"
+)
+
+const (
+	// extendMicroversion of the block storage service extends volumes that are attached.
+	extendMicroversion = "3.42"
+	// disksMicroversion is the least one of the compute service that tells the name of an attached volume, and deletes one with its
+	// server that was attached later.
+	disksMicroversion = 79
+	mibPerGiB         = 1024
+	// maxVolumeGiB bounds the size of a disk.
+	maxVolumeGiB = 64 << 10
+	// maxDeviceTag bounds the name by which compute knows a disk of a create.
+	maxDeviceTag = 60
+)
+
+// volumeBounds bound a listing of all volumes of the project, of which little is kept.
+var volumeBounds = bounds{elements: 100_000, bytes: 512 << 20}
+
+// blockVolume is a volume in the JSON of the block storage service.
+type blockVolume struct {
+	ID       string            `json:"id"`
+	Name     string            `json:"name"`
+	Status   string            `json:"status"`
+	GiB      int               `json:"size"`
+	Metadata map[string]string `json:"metadata"`
+	// Attachments are the servers that have the volume.
+	Attachments []struct {
+		ServerID string `json:"server_id"`
+	} `json:"attachments"`
+}
+
+func (v blockVolume) marker() string { return idOrNone(v.ID) }
+
+// diskOf returns the name of the disk of a server that the volume is, or is to be; empty if it is none.
+func (v blockVolume) diskOf(serverID string) string {
+	if v.Metadata[volumeServerKey] != serverID || !v.pending() && v.Metadata[volumeSelfKey] != v.ID {
+		return ""
+	}
+	return v.Metadata[volumeDiskKey]
+}
+
+// pending reports whether the volume was made for a server, and was not attached to it yet.
+func (v blockVolume) pending() bool { return v.Metadata[volumeServerKey] != "" && v.Metadata[volumeSelfKey] == "" }
+
+// attachedTo reports whether a server has the volume, or is about to have it.
+func (v blockVolume) attachedTo(serverID string) bool {
+	for _, a := range v.Attachments {
+		if a.ServerID == serverID {
+			return true
+		}
+	}
+	return false
+}
+
+// madeWith reports whether compute made the volume with a server, and it was not recorded whose disk it is.
+func (v blockVolume) madeWith(serverID string) bool {
+	return v.Name == blankName(serverID) && v.Metadata[volumeServerKey] == ""
+}
+
+// blankName returns the name that compute gives to an empty volume that it makes with a server.
+func blankName(serverID string) string { return serverID + "-blank-vol" }
+
+// attachedVolume is a volume of a server in the JSON of the compute service.
+type attachedVolume struct {
+	ID string `json:"id"`
+	// Goes is whether the volume is deleted with the server.
+	Goes bool `json:"delete_on_termination"`
+}
+
+// listOf lists the volumes that are recorded as disks of a server.
+func (c *volumeClient) listOf(ctx context.Context, op, serverID string) ([]blockVolume, *cloud.Error) {
+	query := url.Values{"metadata": {fmt.Sprintf("{'%s':'%s'}", volumeServerKey, serverID)}}
+	listed, err := listPages(ctx, c.session, c.listing(op), query, "volumes", blockVolume.marker)
+	// The service may ignore the filter.
+	return slices.DeleteFunc(listed, func(v blockVolume) bool { return v.Metadata[volumeServerKey] != serverID }), err
+}
+
+// unrecordedOf lists the volumes that compute made with a server, of which it was not recorded whose disk they are.
+func (c *volumeClient) unrecordedOf(ctx context.Context, op, serverID string) ([]blockVolume, *cloud.Error) {
+	query := url.Values{"name": {blankName(serverID)}}
+	listed, err := listPages(ctx, c.session, c.listing(op), query, "volumes", blockVolume.marker)
+	return slices.DeleteFunc(listed, func(v blockVolume) bool { return !v.madeWith(serverID) }), err
+}
+
+// probe asks whether the service accepts the account. It keeps the answer to the question before if the service does not answer.
+func (c *volumeClient) probe(ctx context.Context, op string) {
+	if offered, err := c.offered(ctx, op); err != nil || !offered {
+		return
+	}
+	call := c.listing(op)
+	call.path, call.route, call.query = "volumes", "volume/volumes", url.Values{"limit": {"1"}}
+	err := c.session.do(ctx, call)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.unusable = false
+	case cloud.Is(err, cloud.Forbidden, cloud.Unauthorized, cloud.NotFound, cloud.NotFoundUnproven, cloud.Rejected):
+		c.unusable = true
+	}
+}
+
+// listing returns the call that lists volumes.
+func (c *volumeClient) listing(op string) *call {
+	return &call{about: aboutVolume, service: volume, method: http.MethodGet, route: "volume/volumes/detail", path: "volumes/detail", op: op}
+}
+
+// get returns the volume of an id.
+func (c *volumeClient) get(ctx context.Context, op, id string) (blockVolume, *cloud.Error) {
+	var got struct {
+		Volume blockVolume `json:"volume"`
+	}
+	err := c.session.do(ctx, &call{
+		about: aboutVolume, service: volume, method: http.MethodGet, route: "volume/volumes/{id}", path: "volumes/" + id, op: op, out: &got,
+	})
+	return got.Volume, err
+}
+
+// tagsOf returns the names that the volumes of a server were attached by, by the ids of the volumes.
+func (c *volumeClient) tagsOf(ctx context.Context, op, serverID string) (map[string]string, *cloud.Error) {
+	var got struct {
+		Attachments []struct {
+			VolumeID string `json:"volumeId"`
+			Tag      string `json:"tag"`
+		} `json:"volumeAttachments"`
+	}
+	err := c.session.do(ctx, &call{
+		about: aboutServer, service: compute, method: http.MethodGet, route: "compute/servers/{id}/os-volume_attachments",
+		path: "servers/" + serverID + "/os-volume_attachments", op: op, out: &got,
+	})
+	tags := map[string]string{}
+	for _, a := range got.Attachments {
+		if a.Tag != "" {
+			tags[a.VolumeID] = a.Tag
+		}
+	}
+	return tags, err
+}
+
+// create makes a volume that is to be a disk of a server. If the answer is lost, the next change of the disk finds the volume.
+func (c *volumeClient) create(ctx context.Context, op string, s *server, disk cloud.Disk) *cloud.Error {
+	err := c.session.do(ctx, &call{
+		about: aboutNewVolume, service: volume, method: http.MethodPost, route: "volume/volumes", path: "volumes", op: op, body: map[string]any{"volume": map[string]any{
+			"name": volumeName(s.Name, disk.Name), "size": disk.SizeMiB / mibPerGiB,
+			"metadata": map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk.Name},
+		}},
+	})
+	return explainVolume(err, disk.Name)
+}
+
+// attach attaches a volume, which is deleted with the server then.
+func (c *volumeClient) attach(ctx context.Context, op, serverID, id string) *cloud.Error {
+	return c.session.do(ctx, &call{
+		about: aboutReach, service: compute, method: http.MethodPost, route: "compute/servers/{id}/os-volume_attachments",
+		path: "servers/" + serverID + "/os-volume_attachments", op: op,
+		body: map[string]any{"volumeAttachment": map[string]any{"volumeId": id, "delete_on_termination": true}},
+	})
+}
+
+// extend begins to enlarge a volume.
+func (c *volumeClient) extend(ctx context.Context, op string, v blockVolume, gib int, disk string) *cloud.Error {
+	return explainVolume(c.session.do(ctx, &call{
+		about: aboutNewVolume, service: volume, method: http.MethodPost, route: "volume/volumes/{id}/action", path: "volumes/" + v.ID + "/action", op: op,
+		body: map[string]any{"os-extend": map[string]int{"new_size": gib}}, microversion: extendMicroversion,
+	}), disk)
+}
+
+// record records of a volume that is attached which disk of a server it is.
+func (c *volumeClient) record(ctx context.Context, op string, s *server, id, disk string, named bool) *cloud.Error {
+	marks := map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk, volumeSelfKey: id}
+	err := c.session.do(ctx, &call{
+		about: aboutVolume, service: volume, method: http.MethodPost, route: "volume/volumes/{id}/metadata", path: "volumes/" + id + "/metadata", op: op,
+		body: map[string]any{"metadata": marks},
+	})
+	if err != nil || named {
+		return err
+	}
+	return c.session.do(ctx, &call{
+		about: aboutVolume, service: volume, method: http.MethodPut, route: "volume/volumes/{id}", path: "volumes/" + id, op: op,
+		body: map[string]any{"volume": map[string]string{"name": volumeName(s.Name, disk)}},
+	})
+}
+
+// remove deletes a volume that no server has. That it is gone is no failure.
+func (c *volumeClient) remove(ctx context.Context, op, id string) *cloud.Error {
+	err := c.session.do(ctx, &call{
+		about: aboutVolume, service: volume, method: http.MethodDelete, route: "volume/volumes/{id}", path: "volumes/" + id, op: op,
+	})
+	if err != nil && err.Kind == cloud.NotFound {
+		return nil
+	}
+	return err
+}
+
+// volumeName returns the name by which people find the volume of a disk.
+func volumeName(server, disk string) string {
+	if runes := []rune(server); len(runes)+1+len(disk) > maxName {
+		server = string(runes[:maxName-1-len(disk)])
+	}
+	return server + "-" + disk
+}
+
+// explainVolume adds the disk to a refusal about its volume.
+func explainVolume(err *cloud.Error, disk string) *cloud.Error {
+	if err != nil {
+		err.Detail = "disk " + quote(disk) + ": " + strings.TrimPrefix(err.Detail, "Invalid input received: ")
+	}
+	return err
+}

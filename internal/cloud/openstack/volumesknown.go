@@ -1,0 +1,233 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	// volumesLifetime is for how long the sizes of volumes are used without another look, and volumesPause for how long the block
+	// storage service is not asked again that did not answer.
+	volumesLifetime = time.Minute
+	volumesPause    = 30 * time.Second
+	// fewServers is up to how many servers have their volumes read one by one instead of all of the project.
+	fewServers = 3
+	// maxTagLookups bounds the servers of a page whose volumes are looked up by their tags.
+	maxTagLookups = 50
+)
+
+// volumeClient makes, attaches and enlarges the volumes that are disks of servers, and deletes those that outlive them.
+//
+// Compute makes the volumes of a new server itself, with the name of the disk as tag. GetOperation then records in the metadata of the
+// volume which disk it is, so that one listing tells the disks of all servers. Volumes of disks that are added are made here:
+// their metadata names server and disk from the beginning, so that a create whose answer was lost is found, and never sent again.
+type volumeClient struct {
+	session *session
+
+	mu sync.Mutex
+	// known are volumes by id.
+	known map[string]knownVolume
+	// askAt is when the service may be asked again.
+	askAt time.Time
+	// unusable is whether the service refused the account.
+	unusable bool
+}
+
+func newVolumeClient(s *session) *volumeClient {
+	return &volumeClient{session: s, known: map[string]knownVolume{}}
+}
+
+// knownVolume is what is known of a volume.
+type knownVolume struct {
+	// disk is the name of the disk of server that the volume is; empty if it is none.
+	server, disk string
+	mib          int
+	at           time.Time
+	// unasked: it is not recorded whose disk the volume is, and its tag was not read.
+	unasked bool
+}
+
+// identify sets the disks of servers that have volumes. They are unknown where the block storage service does not answer.
+func (c *volumeClient) identify(ctx context.Context, op string, servers []*server) {
+	servers = slices.DeleteFunc(servers, func(s *server) bool { return len(s.Volumes) == 0 || s.Status == "BUILD" || s.deleting() })
+	if len(servers) == 0 {
+		return
+	}
+	if usable, err := c.hasDisks(ctx, op); err != nil || !usable {
+		return
+	}
+	if !c.knows(servers) && c.mayAsk() {
+		c.note(c.refresh(ctx, op, servers))
+	}
+	lookups := 0
+	for _, s := range servers {
+		if c.unasked(s) && lookups < maxTagLookups && c.mayAsk() {
+			lookups++
+			c.note(c.askTags(ctx, op, s))
+		}
+		s.disks = c.disksOf(s)
+	}
+}
+
+// knows reports whether all volumes of servers are known, and were read lately.
+func (c *volumeClient) knows(servers []*server) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range servers {
+		for _, a := range s.Volumes {
+			if v, known := c.known[a.ID]; !known || time.Since(v.at) > volumesLifetime {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (c *volumeClient) mayAsk() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !time.Now().Before(c.askAt)
+}
+
+// note takes note of a failure of the service, which is not asked for a while then.
+func (c *volumeClient) note(err *cloud.Error) {
+	if err == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.askAt = time.Now().Add(volumesPause)
+}
+
+// refresh reads the volumes of a few servers, or all volumes of the project.
+func (c *volumeClient) refresh(ctx context.Context, op string, servers []*server) *cloud.Error {
+	if len(servers) > fewServers {
+		all := map[string]knownVolume{}
+		at := time.Now()
+		err := walkPages(ctx, c.session, c.listing(op), url.Values{}, "volumes", volumeBounds, blockVolume.marker, func(page []blockVolume) {
+			for _, v := range page {
+				all[v.ID] = v.known(at)
+			}
+		})
+		if err == nil {
+			c.put(all, true)
+		}
+		return err
+	}
+	for _, s := range servers {
+		at := time.Now()
+		listed, err := c.listOf(ctx, op, s.ID)
+		if err != nil {
+			return err
+		}
+		found := map[string]knownVolume{}
+		for _, a := range s.Volumes {
+			found[a.ID] = knownVolume{at: at, unasked: a.Goes}
+		}
+		for _, v := range listed {
+			found[v.ID] = v.known(at)
+		}
+		c.put(found, false)
+	}
+	return nil
+}
+
+// known returns what is kept of a volume.
+func (v blockVolume) known(at time.Time) knownVolume {
+	k := knownVolume{mib: v.GiB * mibPerGiB, at: at, unasked: v.Metadata[volumeServerKey] == ""}
+	if v.Metadata[volumeSelfKey] == v.ID || v.pending() {
+		k.server, k.disk = v.Metadata[volumeServerKey], v.Metadata[volumeDiskKey]
+	}
+	return k
+}
+
+// put keeps what was found of volumes; all is whether others do not exist. What a tag said of a volume still holds.
+func (c *volumeClient) put(found map[string]knownVolume, all bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, v := range found {
+		if before, known := c.known[id]; known && v.unasked && !before.unasked {
+			v.unasked, v.server, v.disk, v.mib = false, before.server, before.disk, cmp.Or(v.mib, before.mib)
+			found[id] = v
+		}
+	}
+	if all || len(c.known)+len(found) > volumeBounds.elements {
+		c.known = map[string]knownVolume{}
+	}
+	maps.Copy(c.known, found)
+}
+
+// forget drops what is known of the volumes of a server.
+func (c *volumeClient) forget(s *server) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range s.Volumes {
+		delete(c.known, a.ID)
+	}
+}
+
+// unasked reports whether a server has a volume that may be a disk, although that is not recorded.
+func (c *volumeClient) unasked(s *server) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range s.Volumes {
+		if a.Goes && c.known[a.ID].unasked {
+			return true
+		}
+	}
+	return false
+}
+
+// askTags finds which disks the volumes of a server are for which that is not recorded.
+func (c *volumeClient) askTags(ctx context.Context, op string, s *server) *cloud.Error {
+	tags, err := c.tagsOf(ctx, op, s.ID)
+	if err != nil {
+		return err
+	}
+	found := map[string]knownVolume{}
+	for _, a := range s.Volumes {
+		c.mu.Lock()
+		v := c.known[a.ID]
+		c.mu.Unlock()
+		if !v.unasked || !a.Goes {
+			continue
+		}
+		v.unasked, v.at = false, time.Now()
+		if v.disk = tags[a.ID]; v.disk != "" && v.mib == 0 {
+			read, err := c.get(ctx, op, a.ID)
+			if err != nil {
+				return err
+			}
+			v.mib = read.GiB * mibPerGiB
+		}
+		v.server = s.ID
+		found[a.ID] = v
+	}
+	c.put(found, false)
+	return nil
+}
+
+// disksOf returns the disks of a server, as far as its volumes are known.
+func (c *volumeClient) disksOf(s *server) cloud.Disks {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []cloud.Disk
+	for _, a := range s.Volumes {
+		v, known := c.known[a.ID]
+		switch {
+		case !known, a.Goes && v.unasked:
+			return cloud.DisksUnknown
+		case v.disk != "" && v.server == s.ID:
+			list = append(list, cloud.Disk{Name: v.disk, SizeMiB: v.mib})
+		}
+	}
+	disks, _ := cloud.NewDisks(list)
+	return disks
+}
