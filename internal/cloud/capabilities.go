@@ -49,6 +49,13 @@ const (
 	// WithDisks is that a server can be created with disks, shows them, and that disks can be
 	// added to it and grown.
 	WithDisks Capability = "disks"
+	// WithRootDisk is that a server can be created with the size of its root disk, shows that
+	// size, and that its root disk can be grown: see SetRootDisk.
+	WithRootDisk Capability = "rootDisk"
+	// DiskTypes is that the type of a disk can be chosen when it is created: that of disks with
+	// WithDisks, and that of the root disk with WithRootDisk. The types have names. A call with
+	// a name that the cloud does not have is Rejected, and creates nothing.
+	DiskTypes Capability = "diskTypes"
 	// Zones is that a server can be created in a zone, and shows it.
 	Zones Capability = "zones"
 	// WithAntiAffinity is that a server can be kept on another host than those of its

@@ -13,7 +13,7 @@ const (
 	LabelPart Part = iota
 	// SizePart is the size: some clouds change it only while the server is STOPPED, none while it is SUSPENDED.
 	SizePart
-	// DiskPart are the disks. The same holds for them.
+	// DiskPart are the disks, also the root disk. The same holds for them.
 	DiskPart
 	// GroupPart are the security groups: the server may have any state.
 	GroupPart
@@ -79,11 +79,17 @@ func (c SetFlavor) Apply(s *Server) { s.Flavor = string(c) }
 func (c SetFlavor) String() string { return fmt.Sprintf("flavor=%q", string(c)) }
 
 // SetDisk adds the disk to the server if it has none of the name, and else gives it this size, which is not smaller than
-// the one that it has: a smaller size is Rejected, and the update changes nothing then.
+// the one that it has: a smaller size is Rejected, and the update changes nothing then. A disk that the server has keeps
+// its type, whatever that of the change.
 type SetDisk Disk
 
-// Needs returns WithDisks.
-func (SetDisk) Needs() []Capability { return []Capability{WithDisks} }
+// Needs returns WithDisks, and DiskTypes if the change has a type.
+func (c SetDisk) Needs() []Capability {
+	if c.Type != "" {
+		return []Capability{WithDisks, DiskTypes}
+	}
+	return []Capability{WithDisks}
+}
 
 // Part returns DiskPart.
 func (SetDisk) Part() Part { return DiskPart }
@@ -94,7 +100,27 @@ func (c SetDisk) Apply(s *Server) {
 	s.Disks = s.Disks.With(changed)
 }
 
-func (c SetDisk) String() string { return fmt.Sprintf("disk %s=%dMi", c.Name, c.SizeMiB) }
+func (c SetDisk) String() string {
+	if c.Type != "" {
+		return fmt.Sprintf("disk %s=%dMi of type %q", c.Name, c.SizeMiB, c.Type)
+	}
+	return fmt.Sprintf("disk %s=%dMi", c.Name, c.SizeMiB)
+}
+
+// SetRootDisk gives the root disk of the server this size in MiB, which is not smaller than the one that it has: a
+// smaller size is Rejected, and the update changes nothing then.
+type SetRootDisk int
+
+// Needs returns WithRootDisk.
+func (SetRootDisk) Needs() []Capability { return []Capability{WithRootDisk} }
+
+// Part returns DiskPart.
+func (SetRootDisk) Part() Part { return DiskPart }
+
+// Apply sets the size of the root disk.
+func (c SetRootDisk) Apply(s *Server) { s.RootDisk.SizeMiB = int(c) }
+
+func (c SetRootDisk) String() string { return fmt.Sprintf("root disk %dMi", int(c)) }
 
 // SetSecurityGroups gives all interfaces of the server these groups and no others. It is Rejected if one does not
 // exist, and the server keeps those that it has then.
@@ -216,7 +242,7 @@ func (c SetPower) Apply(s *Server) {
 
 func (c SetPower) String() string { return fmt.Sprintf("power=%s soft=%t", c.State, c.Soft) }
 
-// Update is what UpdateServer changes, in any order. Each size, disk, label, the groups, the public
+// Update is what UpdateServer changes, in any order. Each size, disk, label, the root disk, the groups, the public
 // address and the power state is changed once at most: a SetFlavor excludes SetCPU and SetMemory, a SetLabel excludes a RemoveLabel of its
 // key, and a SetPublicAddress a RemovePublicAddress.
 type Update []ServerChange

@@ -13,7 +13,7 @@ import (
 
 // before is a server before each of the changes.
 var before = Server{
-	CPU: 1, MemoryMiB: 512, Flavor: "medium", Disks: "a=512 b=512", State: StateUnknown, PublicAddress: "203.0.113.9", Labels: map[string]string{"a": "0", "b": "0"},
+	CPU: 1, MemoryMiB: 512, Flavor: "medium", Disks: "a=512 b=512=fast", RootDisk: RootDisk{SizeMiB: 512, Type: "fast"}, State: StateUnknown, PublicAddress: "203.0.113.9", Labels: map[string]string{"a": "0", "b": "0"},
 }
 
 // with returns that server with a change.
@@ -36,8 +36,12 @@ var changes = []struct {
 	{SetMemory(1024), SizePart, []Capability{Resize}, with(func(s *Server) { s.MemoryMiB = 1024 })},
 	{SetFlavor("small"), SizePart, []Capability{Flavors, Resize}, with(func(s *Server) { s.Flavor = "small" })},
 	{SetFlavor("large"), SizePart, []Capability{Flavors, Resize}, with(func(s *Server) { s.Flavor = "large" })},
-	{SetDisk{Name: "a", SizeMiB: 1024}, DiskPart, []Capability{WithDisks}, with(func(s *Server) { s.Disks = "a=1024 b=512" })},
-	{SetDisk{Name: "c", SizeMiB: 2048}, DiskPart, []Capability{WithDisks}, with(func(s *Server) { s.Disks = "a=512 b=512 c=2048" })},
+	{SetDisk{Name: "a", SizeMiB: 1024}, DiskPart, []Capability{WithDisks}, with(func(s *Server) { s.Disks = "a=1024 b=512=fast" })},
+	{SetDisk{Name: "b", SizeMiB: 1024, Type: "slow"}, DiskPart, []Capability{WithDisks, DiskTypes}, with(func(s *Server) { s.Disks = "a=512 b=1024=fast" })},
+	{SetDisk{Name: "c", SizeMiB: 2048, Type: "a type"}, DiskPart, []Capability{WithDisks, DiskTypes}, with(func(s *Server) { s.Disks = "a=512 b=512=fast c=2048=a+type" })},
+	{SetRootDisk(1024), DiskPart, []Capability{WithRootDisk}, with(func(s *Server) { s.RootDisk.SizeMiB = 1024 })},
+	{SetRootDisk(2048), DiskPart, []Capability{WithRootDisk}, with(func(s *Server) { s.RootDisk.SizeMiB = 2048 })},
+	{SetDisk{Name: "c", SizeMiB: 2048}, DiskPart, []Capability{WithDisks}, with(func(s *Server) { s.Disks = "a=512 b=512=fast c=2048" })},
 	{SetLabel{Key: "a", Value: "1"}, LabelPart, []Capability{Labels}, with(func(s *Server) { s.Labels["a"] = "1" })},
 	{SetLabel{Key: "c", Value: "2"}, LabelPart, []Capability{Labels}, with(func(s *Server) { s.Labels["c"] = "2" })},
 	{RemoveLabel("a"), LabelPart, []Capability{Labels}, with(func(s *Server) { delete(s.Labels, "a") })},

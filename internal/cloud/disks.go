@@ -3,14 +3,20 @@ package cloud
 import (
 	"cmp"
 	"context"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// MaxDisks is the most disks of a server that are kept.
-const MaxDisks = 64
+// The most disks of a server that are kept, and the longest name of the type of one, in characters.
+const (
+	MaxDisks    = 64
+	MaxDiskType = 255
+)
 
 // Disk is a disk of a server that has a name.
 type Disk struct {
@@ -18,10 +24,39 @@ type Disk struct {
 	Name string
 	// SizeMiB is the size in MiB.
 	SizeMiB int
+	// Type is the name of the type in the cloud. In a request, empty leaves it to the cloud; else it is empty where the
+	// cloud does not show it.
+	Type string
+}
+
+// RootDisk is the disk that a server boots from.
+type RootDisk struct {
+	// SizeMiB is the size in MiB. In a request, 0 leaves it to the cloud; else it is 0 where the cloud does not show it.
+	SizeMiB int
+	// Type is as in Disk.
+	Type string
+}
+
+// Needs returns the capabilities without which no server can be created with the root disk.
+func (d RootDisk) Needs() []Capability {
+	switch {
+	case d == RootDisk{}:
+		return nil
+	case d.Type != "":
+		return []Capability{WithRootDisk, DiskTypes}
+	}
+	return []Capability{WithRootDisk}
+}
+
+// ValidDiskType reports whether a text can be the name of a type of disks: 1-255 characters, all of which can be printed.
+func ValidDiskType(name string) bool {
+	return name != "" && utf8.ValidString(name) && utf8.RuneCountInString(name) <= MaxDiskType &&
+		!strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // Disks are the disks of a server that have a name, in the order of their names. They are
-// one text, which can be compared and takes little memory: name=MiB, separated by spaces.
+// one text, which can be compared and takes little memory: name=MiB, or name=MiB=type with
+// the type escaped as in the query of a URL, separated by spaces.
 type Disks string
 
 // DisksUnknown are the disks of a server of which the cloud does not say at the moment which it has.
@@ -30,8 +65,9 @@ const DisksUnknown Disks = "?"
 // diskName is the form of names of disks.
 var diskName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// NewDisks returns the disks, and whether each has a valid name that no other one has and a
-// size above 0: those that have not are left out, and so are those beyond MaxDisks.
+// NewDisks returns the disks, and whether each has a valid name that no other one has, a size
+// above 0, and a valid type or none: those with another name or size are left out, and so are
+// those beyond MaxDisks. Another type is left out, and its disk is kept.
 func NewDisks(list []Disk) (disks Disks, valid bool) {
 	sorted := slices.SortedStableFunc(slices.Values(list), func(a, b Disk) int { return cmp.Compare(a.Name, b.Name) })
 	var text strings.Builder
@@ -52,6 +88,14 @@ func NewDisks(list []Disk) (disks Disks, valid bool) {
 		text.WriteString(d.Name)
 		text.WriteByte('=')
 		text.WriteString(strconv.Itoa(d.SizeMiB))
+		switch {
+		case d.Type == "":
+		case !ValidDiskType(d.Type):
+			valid = false
+		default:
+			text.WriteByte('=')
+			text.WriteString(url.QueryEscape(d.Type))
+		}
 	}
 	return Disks(text.String()), valid
 }
@@ -63,28 +107,54 @@ func (d Disks) List() []Disk {
 	}
 	var list []Disk
 	for text := range strings.SplitSeq(string(d), " ") {
-		name, size, _ := strings.Cut(text, "=")
+		name, rest, _ := strings.Cut(text, "=")
+		size, escaped, _ := strings.Cut(rest, "=")
 		mib, _ := strconv.Atoi(size)
-		list = append(list, Disk{Name: name, SizeMiB: mib})
+		of, _ := url.QueryUnescape(escaped)
+		list = append(list, Disk{Name: name, SizeMiB: mib, Type: of})
 	}
 	return list
 }
 
-// Size returns the size in MiB of the disk of this name, 0 if there is none.
-func (d Disks) Size(name string) int {
+// named returns the disk of this name, the zero value if there is none.
+func (d Disks) named(name string) Disk {
 	for _, disk := range d.List() {
 		if disk.Name == name {
-			return disk.SizeMiB
+			return disk
 		}
 	}
-	return 0
+	return Disk{}
 }
 
-// With returns the disks after those of changed were added, or replaced the ones of their
-// names.
+// Size returns the size in MiB of the disk of this name, 0 if there is none.
+func (d Disks) Size(name string) int { return d.named(name).SizeMiB }
+
+// Type returns the type of the disk of this name, empty if there is none or it is not known.
+func (d Disks) Type(name string) string { return d.named(name).Type }
+
+// Needs returns the capabilities without which no server can be created with the disks.
+func (d Disks) Needs() []Capability {
+	switch {
+	case d == "":
+		return nil
+	case slices.ContainsFunc(d.List(), func(disk Disk) bool { return disk.Type != "" }):
+		return []Capability{WithDisks, DiskTypes}
+	}
+	return []Capability{WithDisks}
+}
+
+// With returns the disks after those of changed were added, or gave their size to the ones of
+// their names, which keep their types.
 func (d Disks) With(changed Disks) Disks {
-	list := slices.DeleteFunc(d.List(), func(disk Disk) bool { return changed.Size(disk.Name) > 0 })
-	all, _ := NewDisks(append(list, changed.List()...))
+	list := d.List()
+	for _, disk := range changed.List() {
+		if i := slices.IndexFunc(list, func(has Disk) bool { return has.Name == disk.Name }); i >= 0 {
+			list[i].SizeMiB = disk.SizeMiB
+		} else {
+			list = append(list, disk)
+		}
+	}
+	all, _ := NewDisks(list)
 	return all
 }
 

@@ -87,6 +87,8 @@ type Server struct {
 	PublicAddress string
 	// Disks are those that have a name. Those of the template have none.
 	Disks Disks
+	// RootDisk is the one that the server boots from, as far as the cloud shows it.
+	RootDisk RootDisk
 	// Heartbeat is that of the guest while the server runs.
 	Heartbeat Heartbeat
 	// CPUUtilization is the mean use of the server's cores in percent, 0-100;
@@ -228,8 +230,12 @@ type CreateServer struct {
 	NetworkID  string            // Networks or NetworkAttach
 	PowerState PowerState        // Power, and PowerAtCreate for Off; On or Off, empty means On
 	Labels     map[string]string // Labels
-	Disks      Disks             `json:",omitempty"` // WithDisks
+	Disks      Disks             `json:",omitempty"` // WithDisks, and DiskTypes for those with types
 	Zone       string            `json:",omitempty"` // Zones
+
+	// RootDisk is the disk that the server boots from. The create is Rejected if it would be smaller than that of the
+	// template, or fails later, as an operation does.
+	RootDisk RootDisk `json:",omitzero"` // WithRootDisk, and DiskTypes for its type
 
 	// SecurityGroups are those of all interfaces; empty leaves them to the cloud. The create is Rejected if one does
 	// not exist.
