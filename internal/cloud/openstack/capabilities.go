@@ -35,7 +35,7 @@ func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	case err != nil:
 		return nil, err
 	case disks:
-		return cloud.NewCapabilities(append(slices.Clone(has), cloud.WithDisks)...), nil
+		return cloud.NewCapabilities(append(slices.Clone(has), cloud.WithDisks, cloud.WithRootDisk, cloud.DiskTypes)...), nil
 	}
 	return cloud.NewCapabilities(has...), nil
 }

@@ -53,7 +53,8 @@ func problemIn(body []byte) problem {
 }
 
 // quota reports whether a refusal with a status is because the project has no room. The
-// compute service has no code for that: it answers 403, and 413 in old releases.
+// compute service has no code for that: it answers 403, and 413 in old releases. The block
+// storage service answers 413.
 func (p problem) quota(status int) bool {
 	switch {
 	case p.code == "OverQuota", p.code == "IpAddressGenerationFailure":
@@ -64,12 +65,12 @@ func (p problem) quota(status int) bool {
 	return false
 }
 
-// quotaExceeded reports whether a message of the compute service says that a quota is
-// used up, and not, for instance, that a policy about quotas refuses the call.
-func quotaExceeded(message string) bool {
-	lower := strings.ToLower(message)
-	return strings.Contains(lower, "quota exceeded") || strings.Contains(lower, "maximum number of ports exceeded")
-}
+// usedUp matches what the compute and the block storage service say of a quota that is used up.
+var usedUp = regexp.MustCompile(`(?i)quota exceeded|maximum number of ports exceeded|exceeded for quota|exceeds (allowed|available) \w+ quota|exceeds available quota`)
+
+// quotaExceeded reports whether a message says that a quota is used up, and not, for instance,
+// that a policy about quotas refuses the call.
+func quotaExceeded(message string) bool { return usedUp.MatchString(message) }
 
 // noHost reports whether a message of the compute service says that no host can take a
 // server, which it has no code for.
@@ -156,7 +157,7 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 // the object: a proxy answers 404 too, and so does a service that lacks the path.
 func notFound(call *call, p problem) cloud.Kind {
 	switch call.about {
-	case aboutServer, aboutNetwork:
+	case aboutServer, aboutNetwork, aboutVolume:
 		if p.code == "itemNotFound" || (strings.HasSuffix(p.code, "NotFound") && p.code != "HTTPNotFound") {
 			return cloud.NotFound
 		}
@@ -171,7 +172,7 @@ func notFound(call *call, p problem) cloud.Kind {
 		if p.code != "" {
 			return cloud.NotFound
 		}
-	case aboutCreate, aboutReach:
+	case aboutCreate, aboutReach, aboutNewVolume:
 		if p.code != "" {
 			return cloud.Rejected // something that the request names does not exist
 		}

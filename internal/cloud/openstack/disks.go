@@ -11,19 +11,38 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// forNew returns the disks of a new server in the form of a create, which compute makes with it; nil if there are none. A
-// create that has such a list must have the disk of the image in it.
-func (c *volumeClient) forNew(ctx context.Context, op, imageID string, disks cloud.Disks) ([]servers.BlockDevice, *cloud.Error) {
-	if disks == "" {
+// rootDisk is the name by which the volume that a server boots from is known. No other disk can have it.
+const rootDisk = "_root"
+
+// forNew returns the disks of a new server in the form of a create, which compute makes with it; nil if the server has only the disk
+// of its flavor. A create that has such a list must have the disk of the image in it.
+func (c *volumeClient) forNew(ctx context.Context, op string, req cloud.CreateServer, imageID string, least imageNeeds, chosen flavor) ([]servers.BlockDevice, *cloud.Error) {
+	if req.Disks == "" && req.RootDisk == (cloud.RootDisk{}) {
 		return nil, nil
 	}
 	if usable, err := c.hasDisks(ctx, op); err != nil || !usable {
-		return nil, cmp.Or(err, refuse(op, cloud.Unsupported, "this cloud lacks disks"))
+		lacking := "disks"
+		if req.Disks == "" {
+			lacking = "rootDisk"
+		}
+		return nil, cmp.Or(err, refuse(op, cloud.Unsupported, "this cloud lacks %s", lacking))
 	}
-	devices := []servers.BlockDevice{{
-		SourceType: servers.SourceImage, DestinationType: servers.DestinationLocal, UUID: imageID, BootIndex: 0, DeleteOnTermination: true,
-	}}
-	for _, disk := range disks.List() {
+	root := servers.BlockDevice{SourceType: servers.SourceImage, DestinationType: servers.DestinationLocal, UUID: imageID, BootIndex: 0, DeleteOnTermination: true}
+	if req.RootDisk != (cloud.RootDisk{}) {
+		gib := req.RootDisk.SizeMiB / mibPerGiB
+		if req.RootDisk.SizeMiB == 0 {
+			gib = max(least.disk, chosen.Disk, 1)
+		}
+		if err := checkDisk(op, cloud.Disk{Name: rootDisk, SizeMiB: req.RootDisk.SizeMiB}); err != nil {
+			return nil, err
+		}
+		if gib < least.disk {
+			return nil, refuse(op, cloud.Rejected, "a root disk of %d GiB is too small for %s", gib, least)
+		}
+		root.DestinationType, root.VolumeSize, root.VolumeType, root.Tag = servers.DestinationVolume, gib, req.RootDisk.Type, rootDisk
+	}
+	devices := []servers.BlockDevice{root}
+	for _, disk := range req.Disks.List() {
 		if err := checkDisk(op, disk); err != nil {
 			return nil, err
 		}
@@ -32,20 +51,28 @@ func (c *volumeClient) forNew(ctx context.Context, op, imageID string, disks clo
 				quote(disk.Name), maxDeviceTag)
 		}
 		devices = append(devices, servers.BlockDevice{
-			SourceType: servers.SourceBlank, DestinationType: servers.DestinationVolume, VolumeSize: disk.SizeMiB / mibPerGiB, BootIndex: -1,
-			DeleteOnTermination: true, Tag: disk.Name,
+			SourceType: servers.SourceBlank, DestinationType: servers.DestinationVolume, VolumeSize: disk.SizeMiB / mibPerGiB, VolumeType: disk.Type,
+			BootIndex: -1, DeleteOnTermination: true, Tag: disk.Name,
 		})
 	}
 	return devices, nil
+}
+
+// diskText names a disk in messages.
+func diskText(name string) string {
+	if name == rootDisk {
+		return "the root disk"
+	}
+	return "disk " + quote(name)
 }
 
 // checkDisk refuses a disk that the service cannot make.
 func checkDisk(op string, disk cloud.Disk) *cloud.Error {
 	switch {
 	case disk.SizeMiB%mibPerGiB != 0:
-		return refuse(op, cloud.Rejected, "the size of disk %s is no whole number of GiB", quote(disk.Name))
+		return refuse(op, cloud.Rejected, "the size of %s is no whole number of GiB", diskText(disk.Name))
 	case disk.SizeMiB/mibPerGiB > maxVolumeGiB:
-		return refuse(op, cloud.Rejected, "disk %s is larger than %d GiB", quote(disk.Name), maxVolumeGiB)
+		return refuse(op, cloud.Rejected, "%s is larger than %d GiB", diskText(disk.Name), maxVolumeGiB)
 	}
 	return nil
 }
@@ -115,8 +142,13 @@ func (c *volumeClient) change(ctx context.Context, op string, s *server, disks [
 		if err := checkDisk(op, want); err != nil {
 			return false, err
 		}
-		if has := set.attached[want.Name].GiB; want.SizeMiB < has*mibPerGiB {
-			return false, refuse(op, cloud.Rejected, "disk %s has %d GiB, and disks cannot shrink", quote(want.Name), has)
+		v, attached := set.attached[want.Name]
+		switch {
+		case want.SizeMiB < v.GiB*mibPerGiB:
+			return false, refuse(op, cloud.Rejected, "%s has %d GiB, and disks cannot shrink", diskText(want.Name), v.GiB)
+		case want.Name == rootDisk && !attached:
+			return false, refuse(op, cloud.Rejected, "the root disk is that of flavor %s and no volume that the operator made: change the size of the VM, or create it anew with rootDisk",
+				quote(s.Flavor.Name))
 		}
 	}
 	c.forget(s)
@@ -152,8 +184,8 @@ func (c *volumeClient) settle(ctx context.Context, op string, s *server) (done b
 		switch v.Status {
 		case volumeInUse:
 		case volumeErrorExtends:
-			return false, refuse(op, cloud.Failed, "the cloud could not enlarge disk %s: its volume has the status %s, which an administrator of the cloud resets",
-				quote(disk), v.Status), nil
+			return false, refuse(op, cloud.Failed, "the cloud could not enlarge %s: its volume has the status %s, which an administrator of the cloud resets",
+				diskText(disk), v.Status), nil
 		default:
 			done = false
 			continue

@@ -109,9 +109,9 @@ func (c *flavorClient) noFlavor(op string, w wish) *cloud.Error {
 	return refuse(op, cloud.Rejected, "no flavor has exactly %s; %s", w.size, there)
 }
 
-// explainDisk adds to the refusal of a create that its flavor has no disk, if that is the reason: another flavor helps, and
-// not another right.
-func (w wish) explainDisk(chosen flavor, err *cloud.Error) {
+// explainDisk adds to the refusal of a create that its flavor has no disk, if that is the reason: another flavor helps, or a root
+// disk where the cloud has volumes, and not another right.
+func (w wish) explainDisk(chosen flavor, volumes bool, err *cloud.Error) {
 	if chosen.Disk > 0 || err.Kind != cloud.Forbidden || !strings.Contains(err.Detail, "zero disk") {
 		return
 	}
@@ -121,6 +121,9 @@ func (w wish) explainDisk(chosen flavor, err *cloud.Error) {
 		if w.image.any() {
 			others += " and is large enough for " + w.image.String()
 		}
+	}
+	if volumes {
+		others += ": give the VM a rootDisk"
 	}
 	err.Kind, err.Detail = cloud.Rejected, fmt.Sprintf("%s (flavor %s has no disk%s)", err.Detail, quote(chosen.Name), others)
 }

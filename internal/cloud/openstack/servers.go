@@ -134,6 +134,10 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	}
 	asked := size{cpu: req.CPU, mib: req.MemoryMiB}
 	w := wish{name: req.Flavor, size: asked, image: c.images.needsOf(ctx, op, imageID, cmp.Or(req.Template, c.images.defaultImage))}
+	least := w.image
+	if req.RootDisk != (cloud.RootDisk{}) {
+		w.volume, w.image.disk = true, 0 // the image needs no disk of the flavor
+	}
 	chosen, err := c.flavors.flavorFor(ctx, op, w)
 	if err != nil {
 		return cloud.Result{}, err
@@ -146,7 +150,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	if err != nil {
 		return cloud.Result{}, err
 	}
-	devices, err := c.volumes.forNew(ctx, op, imageID, req.Disks)
+	devices, err := c.volumes.forNew(ctx, op, req, imageID, least, chosen)
 	if err != nil {
 		return cloud.Result{}, err
 	}
@@ -170,6 +174,9 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 		Name: req.Name, ImageRef: imageID, FlavorRef: chosen.ID, Networks: attached, Metadata: meta, AvailabilityZone: cmp.Or(req.Zone, c.cfg.Zone),
 		UserData: data, ConfigDrive: drive, SecurityGroups: guards,
 		BlockDevice: devices,
+	}
+	if w.volume {
+		options.ImageRef = ""
 	}
 	if value := tag(req.Labels[c.cfg.TagLabel]); value != "" {
 		options.Tags = []string{value}
@@ -199,7 +206,8 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 		if group != "" && groupGone(err) {
 			err.Kind = cloud.Busy
 		}
-		w.explainDisk(chosen, err)
+		volumes, _ := c.volumes.hasDisks(ctx, op)
+		w.explainDisk(chosen, volumes, err)
 		return cloud.Result{}, err
 	}
 	if !isID(made.Server.ID) {
@@ -209,7 +217,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	return cloud.Result{Operation: operation(opCreate, made.Server.ID), Server: cloud.Server{
 		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib, Flavor: chosen.Name,
 		Image: cloud.Image{Name: c.images.names.of(imageID), ID: imageID}, NetworkID: req.FirstNetwork(), Zone: req.Zone, SecurityGroups: req.SecurityGroups,
-		Disks: req.Disks,
+		Disks: req.Disks, RootDisk: req.RootDisk,
 	}}, nil
 }
 

@@ -72,6 +72,8 @@ func wantedBy(op string, update cloud.Update) (wanted, *cloud.Error) {
 			w.power = change.State
 		case cloud.SetDisk:
 			w.disks = append(w.disks, cloud.Disk(change))
+		case cloud.SetRootDisk:
+			w.disks = append(w.disks, cloud.Disk{Name: rootDisk, SizeMiB: int(change)})
 		default:
 			return wanted{}, refuse(op, cloud.Unsupported, "this client cannot change %s", change)
 		}

@@ -171,11 +171,15 @@ func (c *volumeClient) tagsOf(ctx context.Context, op, serverID string) (map[str
 
 // create makes a volume that is to be a disk of a server. If the answer is lost, the next change of the disk finds the volume.
 func (c *volumeClient) create(ctx context.Context, op string, s *server, disk cloud.Disk) *cloud.Error {
+	fields := map[string]any{
+		"name": volumeName(s.Name, disk.Name), "size": disk.SizeMiB / mibPerGiB,
+		"metadata": map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk.Name},
+	}
+	if disk.Type != "" {
+		fields["volume_type"] = disk.Type
+	}
 	err := c.session.do(ctx, &call{
-		about: aboutNewVolume, service: volume, method: http.MethodPost, route: "volume/volumes", path: "volumes", op: op, body: map[string]any{"volume": map[string]any{
-			"name": volumeName(s.Name, disk.Name), "size": disk.SizeMiB / mibPerGiB,
-			"metadata": map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk.Name},
-		}},
+		about: aboutNewVolume, service: volume, method: http.MethodPost, route: "volume/volumes", path: "volumes", op: op, body: map[string]any{"volume": fields},
 	})
 	return explainVolume(err, disk.Name)
 }
@@ -226,6 +230,7 @@ func (c *volumeClient) remove(ctx context.Context, op, id string) *cloud.Error {
 
 // volumeName returns the name by which people find the volume of a disk.
 func volumeName(server, disk string) string {
+	disk = strings.TrimPrefix(disk, "_")
 	if runes := []rune(server); len(runes)+1+len(disk) > maxName {
 		server = string(runes[:maxName-1-len(disk)])
 	}
@@ -235,7 +240,7 @@ func volumeName(server, disk string) string {
 // explainVolume adds the disk to a refusal about its volume.
 func explainVolume(err *cloud.Error, disk string) *cloud.Error {
 	if err != nil {
-		err.Detail = "disk " + quote(disk) + ": " + strings.TrimPrefix(err.Detail, "Invalid input received: ")
+		err.Detail = diskText(disk) + ": " + strings.TrimPrefix(err.Detail, "Invalid input received: ")
 	}
 	return err
 }

@@ -72,7 +72,7 @@ func (c *volumeClient) identify(ctx context.Context, op string, servers []*serve
 			lookups++
 			c.note(c.askTags(ctx, op, s))
 		}
-		s.disks = c.disksOf(s)
+		s.disks, s.root = c.disksOf(s)
 	}
 }
 
@@ -214,8 +214,8 @@ func (c *volumeClient) askTags(ctx context.Context, op string, s *server) *cloud
 	return nil
 }
 
-// disksOf returns the disks of a server, as far as its volumes are known.
-func (c *volumeClient) disksOf(s *server) cloud.Disks {
+// disksOf returns the disks of a server, and the size in MiB of the volume that it boots from, as far as its volumes are known.
+func (c *volumeClient) disksOf(s *server) (disks cloud.Disks, root int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []cloud.Disk
@@ -223,11 +223,13 @@ func (c *volumeClient) disksOf(s *server) cloud.Disks {
 		v, known := c.known[a.ID]
 		switch {
 		case !known, a.Goes && v.unasked:
-			return cloud.DisksUnknown
+			return cloud.DisksUnknown, 0
+		case v.disk == rootDisk && v.server == s.ID:
+			root = v.mib
 		case v.disk != "" && v.server == s.ID:
 			list = append(list, cloud.Disk{Name: v.disk, SizeMiB: v.mib})
 		}
 	}
-	disks, _ := cloud.NewDisks(list)
-	return disks
+	disks, _ = cloud.NewDisks(list)
+	return disks, root
 }

@@ -37,8 +37,9 @@ type server struct {
 	Groups securityGroups `json:"security_groups"`
 	// Volumes are those that the server has.
 	Volumes []attachedVolume `json:"os-extended-volumes:volumes_attached"`
-	// disks are set by identify.
+	// disks and root, the size in MiB of the volume that the server boots from, are set by identify.
 	disks cloud.Disks
+	root  int
 	// assigned is a floating address that the service does not show yet; may be empty.
 	assigned string
 	// Fault is as the service reports it until complete is called.
@@ -167,9 +168,17 @@ func (s *server) domain() cloud.Server {
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: state, Fault: fault, CPU: size.cpu, MemoryMiB: size.mib,
 		Flavor: s.flavor(), Image: cloud.Image{Name: s.Image.name, ID: s.Image.id}, NetworkID: s.Metadata[networkKey],
-		Zone: s.Zone, Disks: s.disks, Interfaces: s.Addresses.interfaces(), SecurityGroups: s.securityGroups(),
+		Zone: s.Zone, Disks: s.disks, RootDisk: s.rootDisk(), Interfaces: s.Addresses.interfaces(), SecurityGroups: s.securityGroups(),
 		PublicAddress: cmp.Or(s.assigned, s.Addresses.floating(s.Metadata[publicKey])), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
+}
+
+// rootDisk returns the disk that the server boots from: a volume, or that of the flavor.
+func (s *server) rootDisk() cloud.RootDisk {
+	if s.Image.id != "" {
+		return cloud.RootDisk{SizeMiB: s.Flavor.Disk * mibPerGiB}
+	}
+	return cloud.RootDisk{SizeMiB: s.root}
 }
 
 // securityGroups returns the groups, none while those of several ports are changed one after the other.
