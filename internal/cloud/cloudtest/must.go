@@ -88,6 +88,11 @@ func mustDelete(ctx context.Context, t *testing.T, f Fixture, id string) {
 			t.Fatalf("DeletePublicAddresses(%s): %v", id, err)
 		}
 	}
+	if c, ok := f.Client.(cloud.DiskRemover); ok {
+		if err := c.DeleteDisks(ctx, id, nil); err != nil {
+			t.Fatalf("DeleteDisks(%s): %v", id, err)
+		}
+	}
 	if c, ok := f.Client.(cloud.SnapshotRemover); ok {
 		if err := c.DeleteSnapshots(ctx, id, ""); err != nil {
 			t.Fatalf("DeleteSnapshots(%s): %v", id, err)

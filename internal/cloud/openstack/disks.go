@@ -251,7 +251,7 @@ func (c *Client) DeleteDisks(ctx context.Context, serverID string, names []strin
 	for _, v := range append(listed, made...) {
 		disk := v.diskOf(serverID)
 		recorded := disk != "" && !v.pending()
-		if recorded && !slices.Contains(names, disk) || disk == "" && !v.madeWith(serverID) {
+		if recorded && disk != rootDisk && !slices.Contains(names, disk) || disk == "" && !v.madeWith(serverID) {
 			continue
 		}
 		if err := c.volumes.removeLeft(ctx, op, serverID, v); err != nil {

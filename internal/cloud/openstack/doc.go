@@ -1,6 +1,6 @@
 // Package openstack implements cloud.Client over OpenStack: one project in one region,
-// through the services identity (keystone), compute (nova), network (neutron) and image
-// (glance). It is the only package that imports gophercloud.
+// through the services identity (keystone), compute (nova), network (neutron), image
+// (glance) and block storage (cinder). It is the only package that imports gophercloud.
 //
 // A call passes through these files in this order:
 //
@@ -10,6 +10,7 @@
 //	changes.go         a watch: what changed, and what of it was not reported yet
 //	update.go          changes of servers: labels, power, size
 //	reach.go           changes of servers: security groups and public address
+//	disks.go           changes of servers: disks and root disk
 //	operations.go      how far a change is, read from the server
 //	snapshots.go       snapshots: listings, creates, deletions
 //	deletion.go        snapshots of a server that is gone
@@ -51,6 +52,8 @@
 //	securitygroups.go  security groups, and which a server has
 //	floatingips.go     floating addresses of servers, also of those that are gone
 //	ports.go           the network interfaces of a server
+//	volumes.go         volumes: reads and calls that change one
+//	volumesknown.go    which disks the volumes of servers are, and how long that is used
 //	pages.go           listings of networks, subnets and flavors, within bounds
 //	lookup.go          ids of images and networks by name
 //	imagenames.go      names of the images that servers were made from

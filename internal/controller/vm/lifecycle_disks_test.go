@@ -1,8 +1,14 @@
 package vm
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -154,4 +160,65 @@ func TestDisksThatCannotBeChangedKeepNoServerOnOrOff(t *testing.T) {
 		equal(t, "disks", bothDisks, h.cloud.Server("s1").Disks)
 		h.wantCondition(pcapi.ReadyCondition, "True Stopped")
 	})
+}
+
+func TestDisksThatAreUnknownAreNeitherChangedNorLost(t *testing.T) {
+	shown := []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Size: "1Gi"}}
+	h := harnessWithServer(t, everything, onRecord(twoDisks(), hadDisks(shown...)), serverWith(hasDisks(cloud.DisksUnknown)))
+	h.mustReconcile()
+	h.wantCalls()
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+	equal(t, "status", shown, h.vm().Status.Disks)
+}
+
+// keepsDisks is a cloud whose disks outlive their servers.
+type keepsDisks struct {
+	*cloudfake.Cloud
+	deleted []string
+}
+
+func (k *keepsDisks) DeleteDisks(_ context.Context, serverID string, names []string) error {
+	k.deleted = append(k.deleted, fmt.Sprint(serverID, names, slices.Contains(k.ServerIDs(), serverID)))
+	return nil
+}
+
+func TestDisksThatOutliveTheirServerAreDeletedAfterIt(t *testing.T) {
+	had := hadDisks(pcapi.VMDiskStatus{Name: "data", Size: "2Gi"}, pcapi.VMDiskStatus{Name: "logs", Lost: true})
+	lost := func(vm *pcapi.VM) {
+		meta.SetStatusCondition(&vm.Status.Conditions, metav1.Condition{Type: pcapi.CreatedCondition, Status: metav1.ConditionFalse, Reason: pcapi.LostReason})
+	}
+	for name, test := range map[string]struct {
+		vm   *pcapi.VM
+		gone bool
+		want []string
+	}{
+		"the server is deleted":                  {vm: onRecord(deleted, twoDisks(), had), want: []string{"s1[data] false"}},
+		"an earlier manager has deleted it":      {vm: onRecord(deleted, twoDisks(), had), gone: true, want: []string{"s1[data] false"}},
+		"a disk was being added":                 {vm: onRecord(deleted, twoDisks()), want: []string{"s1[] false"}},
+		"it has no disks":                        {vm: onRecord(deleted)},
+		"somebody else has deleted the server":   {vm: onRecord(deleted, twoDisks(), had, lost), gone: true},
+		"the server stays":                       {vm: onRecord(deleted, twoDisks(), had, orphaning)},
+		"the VM is only observed and is deleted": {vm: onRecord(deleted, twoDisks(), had, observing), gone: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, everything, test.vm)
+			if !test.gone {
+				h.cloud.AddServers(serverWith(hasDisks(bothDisks)))
+			}
+			c := &keepsDisks{Cloud: h.cloud}
+			h.inv.Connect(c, h.cloud.Can())
+			h.poll()
+			for range 5 {
+				h.mustReconcile()
+				h.later(settleTime)
+				if _, there := h.find(); !there {
+					break
+				}
+			}
+			if _, there := h.find(); there {
+				t.Error("the VM is still there")
+			}
+			equal(t, "disks that are deleted", test.want, c.deleted)
+		})
+	}
 }
