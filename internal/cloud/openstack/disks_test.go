@@ -2,7 +2,6 @@ package openstack
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -140,10 +139,10 @@ func TestDisksOfANewServerAreKnownBeforeTheyAreRecorded(t *testing.T) {
 	}
 }
 
-// follow sends an update until the server is as it says, as the operator does, and returns how often.
-func (c *cinder) follow(t *testing.T, update cloud.Update, want cloud.Disks) (sent int) {
+// follow sends an update until the server is as it says, as the operator does.
+func (c *cinder) follow(t *testing.T, update cloud.Update, want cloud.Disks) {
 	t.Helper()
-	for sent = 1; sent < 20; sent++ {
+	for range 20 {
 		client := c.client() // a new process each time
 		result, err := client.UpdateServer(t.Context(), someID, update)
 		for i := 0; err == nil && result.Operation != ""; i++ {
@@ -153,11 +152,10 @@ func (c *cinder) follow(t *testing.T, update cloud.Update, want cloud.Disks) (se
 			}
 		}
 		if got, err := client.GetServer(t.Context(), someID); err == nil && got.Disks == want && c.disksIn() == want {
-			return sent
+			return
 		}
 	}
 	t.Fatalf("the server has %q, want %q: %+v", c.disksIn(), want, c.volumes)
-	return 0
 }
 
 // TestDisksAreMadeOnceWhateverAnswerIsLost loses the answer of each call, with and without its effect.
@@ -351,7 +349,7 @@ func TestVolumeNamesAreCut(t *testing.T) {
 	if got := volumeName(strings.Repeat("ä", 300), "data"); len([]rune(got)) != maxName || !strings.HasSuffix(got, "ä-data") {
 		t.Errorf("volumeName: %s", got)
 	}
-	if got := fmt.Sprint(volumeName("web", "data")); got != "web-data" {
+	if got := volumeName("web", "data"); got != "web-data" {
 		t.Errorf("volumeName: %s", got)
 	}
 }

@@ -4,7 +4,8 @@
 //
 // A call passes through these files in this order:
 //
-//	servers.go         servers: names, reads, creates, deletions
+//	servers.go         servers: names, reads, deletions
+//	create.go          servers: creates
 //	list.go            servers: listings
 //	watch.go           a watch: the full set, and when to ask for changes
 //	changes.go         a watch: what changed, and what of it was not reported yet

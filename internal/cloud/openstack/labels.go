@@ -27,6 +27,8 @@ const (
 	networkKey = "privatecloud:network"
 	// sizeKey has the size that was asked for, and the flavor that was chosen for it.
 	sizeKey = "privatecloud:size"
+	// imageKey has the id of the image that the volume was made from which a server boots from.
+	imageKey = "privatecloud:image"
 	// guardedKey is set while the security groups of several ports are changed one after the other.
 	guardedKey = "privatecloud:security-groups"
 	// groupKey has the name of the server group that a server was created in.
@@ -113,7 +115,7 @@ func labelsOf(metadata map[string]string) map[string]string {
 	var labels map[string]string
 	for key, value := range metadata {
 		switch key {
-		case templateKey, networkKey, sizeKey, resizeKey, groupKey, publicKey, guardedKey:
+		case templateKey, networkKey, sizeKey, resizeKey, groupKey, publicKey, guardedKey, imageKey:
 			continue
 		}
 		label := decodeKey(key)

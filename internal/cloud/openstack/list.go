@@ -124,13 +124,14 @@ type unnamed struct {
 
 // hold reports whether a server waits until the names of the images of the page are looked up.
 func (u *unnamed) hold(names *imageNames, s *server) bool {
-	if !u.ids[s.Image.id] && (len(u.ids) == maxImages || !names.due(s.Image.id)) {
+	id := s.imageID()
+	if !u.ids[id] && (len(u.ids) == maxImages || !names.due(id)) {
 		return false
 	}
 	if u.ids == nil {
 		u.ids = map[string]bool{}
 	}
-	u.ids[s.Image.id] = true
+	u.ids[id] = true
 	u.servers = append(u.servers, s)
 	return true
 }

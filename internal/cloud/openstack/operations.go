@@ -113,13 +113,7 @@ func (c *Client) observeDisks(ctx context.Context, op string, s *server) (cloud.
 		return cloud.Operation{Done: true}, err
 	}
 	done, failure, err := c.volumes.settle(ctx, op, s)
-	if err != nil {
-		return cloud.Operation{}, err
-	}
-	if failure != nil {
-		return cloud.Operation{Done: true, Err: failure}, nil
-	}
-	return cloud.Operation{Done: done}, nil
+	return cloud.Operation{Done: done || failure != nil, Err: failure}, err
 }
 
 // observePower returns how far a change of the power state is. The service sets the task

@@ -3,6 +3,7 @@ package openstack
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -38,7 +39,8 @@ func TestRootDiskIsAVolume(t *testing.T) {
 			offered := c.answers["POST compute/servers"]
 			var sent struct {
 				Server struct {
-					ImageRef string           `json:"imageRef"`
+					ImageRef string `json:"imageRef"`
+					Metadata map[string]string
 					Devices  []map[string]any `json:"block_device_mapping_v2"`
 				}
 			}
@@ -65,10 +67,8 @@ func TestRootDiskIsAVolume(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := map[string]any{"source_type": "image", "destination_type": "volume", "uuid": otherID, "boot_index": 0.0, "delete_on_termination": true, "tag": "_root"}
-			for key, value := range tc.want {
-				want[key] = value
-			}
-			if diff := cmp.Diff([]map[string]any{want}, sent.Server.Devices); diff != "" || sent.Server.ImageRef != "" {
+			maps.Copy(want, tc.want)
+			if diff := cmp.Diff([]map[string]any{want}, sent.Server.Devices); diff != "" || sent.Server.ImageRef != "" || sent.Server.Metadata[imageKey] != otherID {
 				t.Errorf("image %q, devices (-want +got):\n%s", sent.Server.ImageRef, diff)
 			}
 		})

@@ -1,14 +1,11 @@
 package openstack
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -88,7 +85,7 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 // complete adds to a server what the service does not show of it, as far as it is known, and
 // leaves of its fault what is for users.
 func (c *Client) complete(s *server) {
-	s.Image.name = c.images.names.of(s.Image.id)
+	s.Image.name = c.images.names.of(s.imageID())
 	s.Fault.Message = c.publicFault(s.Fault.Message)
 }
 
@@ -97,128 +94,6 @@ func (c *Client) complete(s *server) {
 func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
 	_, err := c.GetServer(ctx, id)
 	return cloud.Status{}, err
-}
-
-// CreateServer creates a server. It is never sent twice: the service has no keys.
-func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
-	op := "create server " + quote(req.Name)
-	if err := checkName(op, req.Name); err != nil {
-		return cloud.Result{}, err
-	}
-	switch {
-	case req.Folder != "":
-		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks folders")
-	case req.PowerState == cloud.PowerOff:
-		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks powerAtCreate")
-	}
-	ctx, end, err := c.session.begin(ctx, op)
-	if err != nil {
-		return cloud.Result{}, err
-	}
-	defer end()
-	if strings.Contains(req.Zone, ":") { // nova takes a host and a node after the zone from accounts that may choose them
-		return cloud.Result{}, refuse(op, cloud.Rejected, "zone %s is no availability zone: give the name of one, without host and node", quote(req.Zone))
-	}
-	result, err := c.create(ctx, op, req)
-	return result, asError(err)
-}
-
-func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) (cloud.Result, *cloud.Error) {
-	meta, err := metadata(op, req.Labels)
-	if err != nil {
-		return cloud.Result{}, err
-	}
-	imageID, err := c.images.imageFor(ctx, op, req.Template)
-	if err != nil {
-		return cloud.Result{}, err
-	}
-	asked := size{cpu: req.CPU, mib: req.MemoryMiB}
-	w := wish{name: req.Flavor, size: asked, image: c.images.needsOf(ctx, op, imageID, cmp.Or(req.Template, c.images.defaultImage))}
-	least := w.image
-	if req.RootDisk != (cloud.RootDisk{}) {
-		w.volume, w.image.disk = true, 0 // the image needs no disk of the flavor
-	}
-	chosen, err := c.flavors.flavorFor(ctx, op, w)
-	if err != nil {
-		return cloud.Result{}, err
-	}
-	attached, err := c.networks.attachment(ctx, op, req.Attachments())
-	if err != nil {
-		return cloud.Result{}, err
-	}
-	guards, err := c.security.forNew(ctx, op, req.SecurityGroups)
-	if err != nil {
-		return cloud.Result{}, err
-	}
-	devices, err := c.volumes.forNew(ctx, op, req, imageID, least, chosen)
-	if err != nil {
-		return cloud.Result{}, err
-	}
-	group, created, err := c.groups.serverGroupFor(ctx, op, req.AntiAffinity)
-	if err != nil {
-		return cloud.Result{}, err
-	}
-	defer created()
-	for key, value := range map[string]string{
-		networkKey: req.FirstNetwork(), sizeKey: chosen.record(asked), groupKey: req.AntiAffinity.Group,
-	} {
-		if value != "" {
-			meta[key] = value
-		}
-	}
-	data, drive, err := userData(op, req.UserData)
-	if err != nil {
-		return cloud.Result{}, err
-	}
-	options := servers.CreateOpts{
-		Name: req.Name, ImageRef: imageID, FlavorRef: chosen.ID, Networks: attached, Metadata: meta, AvailabilityZone: cmp.Or(req.Zone, c.cfg.Zone),
-		UserData: data, ConfigDrive: drive, SecurityGroups: guards,
-		BlockDevice: devices,
-	}
-	if w.volume {
-		options.ImageRef = ""
-	}
-	if value := tag(req.Labels[c.cfg.TagLabel]); value != "" {
-		options.Tags = []string{value}
-	}
-	body, failed := options.ToServerCreateMap()
-	if failed != nil {
-		return cloud.Result{}, refuse(op, cloud.Rejected, "%v", failed)
-	}
-	if group != "" {
-		body["os:scheduler_hints"] = map[string]string{"group": group}
-	}
-	var made struct {
-		Server struct {
-			ID string `json:"id"`
-		} `json:"server"`
-	}
-	call := &call{
-		about: aboutCreate, service: compute, method: http.MethodPost, route: "compute/servers", path: "servers", op: op, body: body, out: &made,
-	}
-	if err := c.session.do(ctx, call); err != nil {
-		if cloud.Is(err, cloud.Rejected, cloud.Forbidden) {
-			// What was looked up may have been replaced since.
-			c.images.ids.forget()
-			c.networks.ids.forget()
-			c.security.ids.forget()
-		}
-		if group != "" && groupGone(err) {
-			err.Kind = cloud.Busy
-		}
-		volumes, _ := c.volumes.hasDisks(ctx, op)
-		w.explainDisk(chosen, volumes, err)
-		return cloud.Result{}, err
-	}
-	if !isID(made.Server.ID) {
-		return cloud.Result{}, unreadable(call, "the answer has no id of a server")
-	}
-	built := asked.or(chosen.size())
-	return cloud.Result{Operation: operation(opCreate, made.Server.ID), Server: cloud.Server{
-		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib, Flavor: chosen.Name,
-		Image: cloud.Image{Name: c.images.names.of(imageID), ID: imageID}, NetworkID: req.FirstNetwork(), Zone: req.Zone, SecurityGroups: req.SecurityGroups,
-		Disks: req.Disks, RootDisk: req.RootDisk,
-	}}, nil
 }
 
 // DeleteServer begins the deletion of a server, and asks whether it has ended already.

@@ -72,7 +72,9 @@ func (v blockVolume) diskOf(serverID string) string {
 }
 
 // pending reports whether the volume was made for a server, and was not attached to it yet.
-func (v blockVolume) pending() bool { return v.Metadata[volumeServerKey] != "" && v.Metadata[volumeSelfKey] == "" }
+func (v blockVolume) pending() bool {
+	return v.Metadata[volumeServerKey] != "" && v.Metadata[volumeSelfKey] == ""
+}
 
 // attachedTo reports whether a server has the volume, or is about to have it.
 func (v blockVolume) attachedTo(serverID string) bool {

@@ -167,10 +167,18 @@ func (s *server) domain() cloud.Server {
 	}
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: state, Fault: fault, CPU: size.cpu, MemoryMiB: size.mib,
-		Flavor: s.flavor(), Image: cloud.Image{Name: s.Image.name, ID: s.Image.id}, NetworkID: s.Metadata[networkKey],
+		Flavor: s.flavor(), Image: cloud.Image{Name: s.Image.name, ID: s.imageID()}, NetworkID: s.Metadata[networkKey],
 		Zone: s.Zone, Disks: s.disks, RootDisk: s.rootDisk(), Interfaces: s.Addresses.interfaces(), SecurityGroups: s.securityGroups(),
 		PublicAddress: cmp.Or(s.assigned, s.Addresses.floating(s.Metadata[publicKey])), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
+}
+
+// imageID returns the id of the image that the server was made from, also if it boots from a volume; empty if it is not known.
+func (s *server) imageID() string {
+	if recorded := s.Metadata[imageKey]; s.Image.id == "" && isID(recorded) {
+		return recorded
+	}
+	return s.Image.id
 }
 
 // rootDisk returns the disk that the server boots from: a volume, or that of the flavor.
