@@ -54,7 +54,7 @@ func seed(t *testing.T) uint64 {
 }
 
 // One project is used by two clusters with VMs of the same names, and by strangers. A quarter of
-// the VMs of one cluster have a public address. The manager of this cluster is killed again and
+// the VMs of one cluster have a public address, another quarter a root volume and a disk. The manager of this cluster is killed again and
 // again, the other has two managers without leader election, of which one is killed, and answers
 // are lost.
 func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
@@ -88,12 +88,16 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 		n.Spec.CloudRef, n.Spec.Router = &pcapi.CloudReference{Name: cloudName}, &pcapi.NetworkRouter{ExternalNetwork: externalNetwork}
 	})
 	tk.Expect(ours.env.Client.Create(t.Context(), front)).To(Succeed())
-	reachable := 0
+	reachable, stored := 0, 0
 	for i := range count {
 		vm := newVM(vmName(i))
 		if i%4 == 0 {
 			vm.Spec.NetworkRef, vm.Spec.PublicAddress = &pcapi.NetworkReference{Name: front.Name}, &pcapi.VMPublicAddress{Network: externalNetwork}
 			reachable++
+		}
+		if i%4 == 1 {
+			vm.Spec.RootDisk, vm.Spec.Disks = &pcapi.VMRootDisk{Size: "2Gi"}, []pcapi.VMDisk{{Name: "data", Size: "1Gi"}}
+			stored++
 		}
 		tk.Expect(ours.env.Client.Create(t.Context(), vm)).To(Succeed())
 	}
@@ -126,7 +130,10 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	// The address of a server that was too many goes after the server.
 	tk.Eventually(func() int { return len(made("floatingips")) }).Should(Equal(reachable), "one floating address for each VM that asks for one")
 
-	// The VMs that get no VMSnapshot are suspended and resized.
+	tk.Expect(volumesOf(p)).To(HaveLen(2*stored), "one volume for each disk")
+
+	// The VMs that get no VMSnapshot are suspended and resized. One gets another disk and larger ones.
+	grown := vmName(rivals + 1)
 	asleep, moved := vmName(count-1), vmName(count-2)
 	restore = w.loseRandomly(random + 1)
 	for i := range rivals {
@@ -138,6 +145,7 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	tk.Expect(ours.env.Client.Create(t.Context(), class)).To(Succeed())
 	ours.patch(moved, `{"spec": {"className": "with-a-flavor", "updatePolicy": "RestartAllowed"}}`)
 	ours.patch(asleep, `{"spec": {"powerState": "Suspended"}}`)
+	ours.patch(grown, `{"spec": {"rootDisk": {"size": "3Gi"}, "disks": [{"name": "data", "size": "2Gi"}, {"name": "more", "size": "1Gi"}]}}`)
 	ours.killRepeatedly(2)
 	restore()
 	tk.Eventually(ours.snapshotsReady).Should(Equal(rivals))
@@ -149,7 +157,9 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	}
 	hasServer(moved, HaveField("Flavor", "t-2-2"), HaveField("State", cloud.StateActive))
 	hasServer(asleep, HaveField("State", cloud.StateSuspended))
+	hasServer(grown, HaveField("Disks", cloud.Disks("data=2048 more=1024")), HaveField("RootDisk.SizeMiB", 3072))
 	tk.Eventually(ours.notReady).Should(BeEmpty())
+	tk.Eventually(func() int { return len(volumesOf(p)) }).Should(Equal(2*stored+1), "one volume for each disk")
 
 	restore = w.loseRandomly(random + 2)
 	ours.patch(asleep, `{"spec": {"powerState": "On"}}`)
@@ -169,6 +179,7 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	tk.Expect(idsOf(all())).To(ConsistOf(strangers), "the servers of strangers")
 	tk.Expect(imageNames(t, p)).To(BeEmpty(), "the images of the VMSnapshots go with the servers")
 	tk.Expect(made("floatingips")).To(BeEmpty(), "floating addresses go with the servers")
+	tk.Eventually(func() []string { return volumesOf(p) }).Should(BeEmpty(), "volumes go with the servers")
 	tk.Expect(ours.env.Client.DeleteAllOf(t.Context(), &pcapi.VMSnapshot{}, inTenant)).To(Succeed())
 	tk.Eventually(ours.snapshots).Should(BeEmpty())
 	tk.Expect(ours.env.Client.Delete(t.Context(), front)).To(Succeed())
