@@ -132,7 +132,7 @@ func (c *volumeClient) diskSetOf(ctx context.Context, op string, s *server) (dis
 }
 
 // change begins to add disks to a server, and to enlarge those that are smaller. It reports whether something is to be done until
-// the server has them, which settle does.
+// the server has them, which finish does.
 func (c *volumeClient) change(ctx context.Context, op string, s *server, disks []cloud.Disk) (begun bool, err *cloud.Error) {
 	set, err := c.diskSetOf(ctx, op, s)
 	if err != nil {
@@ -171,9 +171,9 @@ func (c *volumeClient) change(ctx context.Context, op string, s *server, disks [
 	return begun, nil
 }
 
-// settle does what is left until the volumes that were made for a server are its disks: it attaches them, and records which disk
+// finish does what is left until the volumes that were made for a server are its disks: it attaches them, and records which disk
 // they are. It reports whether that is done. A failure is why it cannot be done.
-func (c *volumeClient) settle(ctx context.Context, op string, s *server) (done bool, failure, err *cloud.Error) {
+func (c *volumeClient) finish(ctx context.Context, op string, s *server) (done bool, failure, err *cloud.Error) {
 	set, err := c.diskSetOf(ctx, op, s)
 	if err != nil {
 		return false, nil, err

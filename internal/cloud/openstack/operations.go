@@ -112,7 +112,7 @@ func (c *Client) observeDisks(ctx context.Context, op string, s *server) (cloud.
 	if usable, err := c.volumes.hasDisks(ctx, op); err != nil || !usable {
 		return cloud.Operation{Done: true}, err
 	}
-	done, failure, err := c.volumes.settle(ctx, op, s)
+	done, failure, err := c.volumes.finish(ctx, op, s)
 	return cloud.Operation{Done: done || failure != nil, Err: failure}, err
 }
 
