@@ -161,8 +161,8 @@ func (d Disks) With(changed Disks) Disks {
 // DiskRemover is an optional interface of a Client with the capability WithDisks whose disks may outlive their server: what deletes
 // a server deletes them once it is gone.
 type DiskRemover interface {
-	// DeleteDisks deletes what is left of the disks of these names of a server, and of disks that were being added to it. A disk of
-	// another name, which somebody detached from the server, stays. The server must be gone. It fails with Busy while a disk
-	// cannot be deleted yet.
-	DeleteDisks(ctx context.Context, serverID string, names []string) error
+	// DeleteDisks deletes what is left of the disks that a server had when its deletion began, and of those that were being added to
+	// it. A disk that somebody detached before stays, and so does one that the cloud refuses to delete. The server must be gone. It
+	// fails with Busy while a disk cannot be deleted yet.
+	DeleteDisks(ctx context.Context, serverID string) error
 }

@@ -89,7 +89,7 @@ func mustDelete(ctx context.Context, t *testing.T, f Fixture, id string) {
 		}
 	}
 	if c, ok := f.Client.(cloud.DiskRemover); ok {
-		if err := c.DeleteDisks(ctx, id, nil); err != nil {
+		if err := c.DeleteDisks(ctx, id); err != nil {
 			t.Fatalf("DeleteDisks(%s): %v", id, err)
 		}
 	}

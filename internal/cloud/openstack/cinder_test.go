@@ -27,8 +27,8 @@ type cinder struct {
 	kept map[string]bool
 	// target are the sizes of volumes that are being enlarged, which they have at the end.
 	target map[string]int
-	// status is that of the server.
-	status string
+	// status is that of the server, and stored the mark that it was created with volumes.
+	status, stored string
 	// changes counts the calls that change something. The one with the number lost gets no answer, and has no effect if unsent.
 	changes, lost int
 	unsent        bool
@@ -36,13 +36,21 @@ type cinder struct {
 	down int
 	// ignores: listings have all volumes, whatever the query.
 	ignores bool
+	// snapshotted are the volumes with snapshots by id.
+	snapshotted map[string]bool
+	// noAttach: compute accepts volumes, and cannot attach them.
+	noAttach bool
+	// gone are volumes by id that the service has lost.
+	gone map[string]bool
+	// room is how many volumes the project may have; 0 for any number.
+	room int
 	// fails: volumes that are made or enlarged end with an error.
 	fails bool
 }
 
 func newCinder(t *testing.T) *cinder {
 	t.Helper()
-	c := &cinder{stub: newStub(t), tags: map[string]string{}, kept: map[string]bool{}, target: map[string]int{}, status: "ACTIVE"}
+	c := &cinder{stub: newStub(t), tags: map[string]string{}, kept: map[string]bool{}, target: map[string]int{}, snapshotted: map[string]bool{}, status: "ACTIVE"}
 	for kind, version := range map[string]string{"compute": "v2.1", "network": "", "image": ""} {
 		c.catalog = append(c.catalog, service1(kind, "RegionOne", c.URL+"/"+kind+"/"+version))
 	}
@@ -68,13 +76,14 @@ func (c *cinder) shown() []string {
 			attached = append(attached, fmt.Sprintf(`{"id": %q, "delete_on_termination": %t}`, v.ID, !c.kept[v.ID]))
 		}
 	}
-	return []string{fmt.Sprintf(`"status": %q`, c.status), `"os-extended-volumes:volumes_attached": [` + strings.Join(attached, ", ") + `]`}
+	return []string{fmt.Sprintf(`"status": %q`, c.status), fmt.Sprintf(`"metadata": {%q: %q}`, storedKey, c.stored), `"os-extended-volumes:volumes_attached": [` + strings.Join(attached, ", ") + `]`}
 }
 
 // builds makes nova build the server with disks, which it names by their tags.
 func (c *cinder) builds(tags ...string) {
+	c.stored = "made"
 	for _, tag := range tags {
-		v := c.add(blockVolume{Name: blankName(someID), Status: volumeInUse, GiB: 2})
+		v := c.add(blockVolume{Name: someID + "-blank-vol", Status: volumeInUse, GiB: 2})
 		c.tags[v.ID] = tag
 		v.Attachments = append(v.Attachments, struct {
 			ServerID string `json:"server_id"`
@@ -128,6 +137,8 @@ func (c *cinder) attach(w http.ResponseWriter, r *http.Request) {
 	v := c.find(sent.VolumeAttachment.VolumeID)
 	switch {
 	case unsent:
+	case v != nil && c.noAttach:
+		// It fails on the host, after the answer.
 	case v == nil, v.Status != volumeAvailable:
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = io.WriteString(w, `{"badRequest": {"message": "Invalid volume: status must be available", "code": 400}}`)
@@ -194,15 +205,22 @@ func (c *cinder) answer(r *http.Request) (int, any) {
 				Name     string
 				Size     int
 				Metadata map[string]string
+				Zone     string `json:"availability_zone"`
+				Type     string `json:"volume_type"`
 			}
 		}
 		_ = json.NewDecoder(r.Body).Decode(&sent)
-		v := c.add(blockVolume{Name: sent.Volume.Name, Status: "creating", GiB: sent.Volume.Size, Metadata: sent.Volume.Metadata})
+		if c.room > 0 && len(c.volumes) >= c.room {
+			return refusedVolume(http.StatusRequestEntityTooLarge, "overLimit", "VolumeLimitExceeded: Maximum number of volumes allowed (1) exceeded for quota 'volumes'.")
+		}
+		v := c.add(blockVolume{
+			Name: sent.Volume.Name, Status: "creating", GiB: sent.Volume.Size, Metadata: sent.Volume.Metadata, Zone: sent.Volume.Zone, Type: sent.Volume.Type,
+		})
 		return http.StatusAccepted, map[string]any{"volume": v}
 	}
 	id, what, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	v := c.find(id)
-	if v == nil {
+	if v == nil || c.gone[id] {
 		return refusedVolume(http.StatusNotFound, "itemNotFound", "Volume "+id+" could not be found.")
 	}
 	switch r.Method + " " + what {
@@ -233,8 +251,8 @@ func (c *cinder) answer(r *http.Request) (int, any) {
 		v.Status, c.target[id] = volumeExtending, sent.Extend.Size
 		return http.StatusAccepted, map[string]any{}
 	case "DELETE ":
-		if v.Status != volumeAvailable && v.Status != volumeError {
-			return refusedVolume(http.StatusBadRequest, "badRequest", "Invalid volume: Volume status must be available or error.")
+		if !slices.Contains(deletable, v.Status) || c.snapshotted[id] {
+			return refusedVolume(http.StatusBadRequest, "badRequest", "Invalid volume: Volume status must be available or error, and it must not have snapshots.")
 		}
 		c.volumes = slices.DeleteFunc(c.volumes, func(v *blockVolume) bool { return v.ID == id })
 		return http.StatusAccepted, map[string]any{}
@@ -246,6 +264,9 @@ func (c *cinder) answer(r *http.Request) (int, any) {
 func (c *cinder) list(metadata, name string) []blockVolume {
 	listed := []blockVolume{}
 	for _, v := range c.volumes {
+		if c.gone[v.ID] {
+			continue
+		}
 		if !c.ignores && (metadata != "" && metadata != fmt.Sprintf("{'%s':'%s'}", volumeServerKey, v.Metadata[volumeServerKey]) || name != "" && name != v.Name) {
 			continue
 		}

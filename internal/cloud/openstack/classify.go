@@ -125,6 +125,10 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 		return cloud.Unavailable
 	case status != http.StatusNotFound && call.changes() && p.quota(status):
 		return cloud.Quota
+	case call.service == volume && status == http.StatusRequestEntityTooLarge && p.code == "overLimit" && strings.Contains(p.message, "maximum allowed limit"):
+		return cloud.Rejected // one volume may not be that large
+	case call.service == volume && status == http.StatusRequestEntityTooLarge && p.code == "overLimit" && !strings.Contains(p.message, "rate-limited"):
+		return cloud.Quota
 	case status == http.StatusBadRequest && p.code == "badRequest" && call.changes() && noHost(p.message):
 		return cloud.NoHost
 	}

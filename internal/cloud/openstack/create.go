@@ -83,6 +83,9 @@ func (c *Client) options(op string, req cloud.CreateServer, from choice) (server
 	if from.wish.volume {
 		options.ImageRef, marks[imageKey] = "", from.imageID
 	}
+	if len(from.disks) > 0 {
+		marks[storedKey] = "made"
+	}
 	for key, value := range marks {
 		if value != "" {
 			meta[key] = value

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
-	"github.com/gophercloud/gophercloud/v2/openstack/utils"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -77,6 +76,14 @@ func checkDisk(op string, disk cloud.Disk) *cloud.Error {
 	return nil
 }
 
+// diskOfTag returns the name of the disk that a tag of a volume is; empty if it cannot be one.
+func diskOfTag(tag string) string {
+	if _, valid := cloud.NewDisks([]cloud.Disk{{Name: tag, SizeMiB: 1}}); !valid && tag != rootDisk {
+		return ""
+	}
+	return tag
+}
+
 // diskSet are the volumes of a server that are its disks, or are to be.
 type diskSet struct {
 	// attached are those that the server has by the names of the disks, and pending those that were made for it and that it does not
@@ -94,22 +101,23 @@ func (c *volumeClient) diskSetOf(ctx context.Context, op string, s *server) (dis
 	if err != nil {
 		return diskSet{}, err
 	}
-	attached := map[string]bool{}
+	attached, found := map[string]bool{}, map[string]bool{}
 	for _, a := range s.Volumes {
 		attached[a.ID] = true
 	}
-	found := map[string]bool{}
 	for _, v := range listed {
 		disk := v.diskOf(s.ID)
 		switch {
 		case disk == "":
 		case attached[v.ID] || v.attachedTo(s.ID):
-			found[v.ID], set.attached[disk], set.unrecorded[v.ID] = true, v, v.pending()
+			if _, twice := set.attached[disk]; !twice {
+				found[v.ID], set.attached[disk], set.unrecorded[v.ID] = true, v, v.pending()
+			}
 		case v.pending():
 			set.pending[disk] = append(set.pending[disk], v)
 		}
 	}
-	if !slices.ContainsFunc(s.Volumes, func(a attachedVolume) bool { return a.Goes && !found[a.ID] }) {
+	if !s.hasMadeDisks() || !slices.ContainsFunc(s.Volumes, func(a attachedVolume) bool { return a.Goes && !found[a.ID] }) {
 		return set, nil
 	}
 	tags, err := c.tagsOf(ctx, op, s.ID)
@@ -117,58 +125,116 @@ func (c *volumeClient) diskSetOf(ctx context.Context, op string, s *server) (dis
 		return diskSet{}, err
 	}
 	for _, a := range s.Volumes {
-		if !a.Goes || found[a.ID] || tags[a.ID] == "" {
+		disk := diskOfTag(tags[a.ID])
+		if !a.Goes || found[a.ID] || disk == "" {
 			continue
 		}
-		v, err := c.get(ctx, op, a.ID)
-		if err != nil {
+		switch v, err := c.get(ctx, op, a.ID); {
+		case err != nil && err.Kind == cloud.NotFound: // compute lists it, and the service has lost it
+		case err != nil:
 			return diskSet{}, err
-		}
-		if v.Metadata[volumeServerKey] == "" {
-			set.attached[tags[a.ID]], set.unrecorded[a.ID] = v, true
+		case v.Metadata[volumeServerKey] == "":
+			set.attached[disk], set.unrecorded[a.ID] = v, true
 		}
 	}
 	return set, nil
 }
 
+// zone returns the availability zone of the volumes of the server; empty if it has none.
+func (d diskSet) zone() string {
+	for _, v := range d.attached {
+		return v.Zone
+	}
+	return ""
+}
+
+// check refuses sizes of disks that cannot be made of what the server has.
+func (d diskSet) check(op string, s *server, disks []cloud.Disk) *cloud.Error {
+	for _, want := range disks {
+		if err := checkDisk(op, want); err != nil {
+			return err
+		}
+		v, attached := d.attached[want.Name]
+		switch {
+		case want.SizeMiB < v.GiB*mibPerGiB:
+			return refuse(op, cloud.Rejected, "%s has %d GiB, and disks cannot shrink", diskText(want.Name), v.GiB)
+		case want.Name == rootDisk && !attached:
+			return refuse(op, cloud.Rejected, "the root disk is that of flavor %s and no volume that the operator made: change the size of the VM, or create it anew with rootDisk",
+				quote(s.Flavor.Name))
+		}
+	}
+	return nil
+}
+
 // change begins to add disks to a server, and to enlarge those that are smaller. It reports whether something is to be done until
-// the server has them, which finish does.
+// the server has them, which finish does. A refusal of one disk counts once nothing is to be done for the others.
 func (c *volumeClient) change(ctx context.Context, op string, s *server, disks []cloud.Disk) (begun bool, err *cloud.Error) {
 	set, err := c.diskSetOf(ctx, op, s)
 	if err != nil {
 		return false, err
 	}
-	for _, want := range disks {
-		if err := checkDisk(op, want); err != nil {
-			return false, err
-		}
-		v, attached := set.attached[want.Name]
-		switch {
-		case want.SizeMiB < v.GiB*mibPerGiB:
-			return false, refuse(op, cloud.Rejected, "%s has %d GiB, and disks cannot shrink", diskText(want.Name), v.GiB)
-		case want.Name == rootDisk && !attached:
-			return false, refuse(op, cloud.Rejected, "the root disk is that of flavor %s and no volume that the operator made: change the size of the VM, or create it anew with rootDisk",
-				quote(s.Flavor.Name))
-		}
+	if err := set.check(op, s, disks); err != nil {
+		return false, err
 	}
 	c.forget(s)
-	for _, want := range disks {
-		v, attached := set.attached[want.Name]
-		switch {
-		case attached && v.GiB*mibPerGiB == want.SizeMiB:
-			begun = begun || v.Status == volumeExtending || set.unrecorded[v.ID]
-			continue
-		case attached && v.Status != volumeExtending:
-			err = c.extend(ctx, op, v, want.SizeMiB/mibPerGiB, want.Name)
-		case !attached && len(set.pending[want.Name]) == 0:
-			err = c.create(ctx, op, s, want)
-		}
-		if err != nil {
-			return false, err
-		}
-		begun = true
+	if err := c.removeUnwanted(ctx, op, set, disks); err != nil {
+		return false, err
 	}
-	return begun, nil
+	var refused *cloud.Error
+	for _, want := range disks {
+		switch needed, err := c.begin(ctx, op, s, set, want); {
+		case err != nil:
+			refused = cmp.Or(refused, err)
+		case needed:
+			begun = true
+		}
+	}
+	if begun {
+		return true, nil
+	}
+	return false, refused
+}
+
+// begin begins to add or to enlarge a disk. It reports whether something is to be done until the server has it.
+func (c *volumeClient) begin(ctx context.Context, op string, s *server, set diskSet, want cloud.Disk) (needed bool, err *cloud.Error) {
+	v, attached := set.attached[want.Name]
+	switch {
+	case !attached && len(set.pending[want.Name]) > 0, attached && v.Status == volumeExtending:
+		return true, nil
+	case !attached:
+		return true, c.create(ctx, op, s, want, set.zone())
+	case v.GiB*mibPerGiB == want.SizeMiB:
+		return set.unrecorded[v.ID], nil
+	case v.Status == volumeErrorExtends:
+		return false, notEnlarged(op, want.Name, v)
+	case v.Status != volumeInUse:
+		return false, refuse(op, cloud.Busy, "the volume of %s is in the status %s", diskText(want.Name), quote(v.Status))
+	}
+	return true, c.extend(ctx, op, v, want.SizeMiB/mibPerGiB, want.Name)
+}
+
+// removeUnwanted deletes volumes that were made for a server, that it does not have yet, and that are not as the disks say.
+func (c *volumeClient) removeUnwanted(ctx context.Context, op string, set diskSet, disks []cloud.Disk) *cloud.Error {
+	for name, volumes := range set.pending {
+		at := slices.IndexFunc(disks, func(d cloud.Disk) bool { return d.Name == name })
+		kept := volumes[:0]
+		for _, v := range volumes {
+			wanted := at >= 0 && v.GiB*mibPerGiB == disks[at].SizeMiB && (disks[at].Type == "" || disks[at].Type == v.Type)
+			if wanted || v.Status != volumeAvailable {
+				kept = append(kept, v)
+				continue
+			}
+			if err := c.remove(ctx, op, v.ID); err != nil {
+				return err
+			}
+		}
+		set.pending[name] = kept
+	}
+	return nil
+}
+
+func notEnlarged(op, disk string, v blockVolume) *cloud.Error {
+	return refuse(op, cloud.Failed, "the cloud could not enlarge %s: volume %s has the status %s, which an administrator of the cloud resets", diskText(disk), v.ID, v.Status)
 }
 
 // finish does what is left until the volumes that were made for a server are its disks: it attaches them, and records which disk
@@ -181,17 +247,14 @@ func (c *volumeClient) finish(ctx context.Context, op string, s *server) (done b
 	c.forget(s)
 	done = true
 	for disk, v := range set.attached {
-		switch v.Status {
-		case volumeInUse:
-		case volumeErrorExtends:
-			return false, refuse(op, cloud.Failed, "the cloud could not enlarge %s: its volume has the status %s, which an administrator of the cloud resets",
-				diskText(disk), v.Status), nil
-		default:
+		switch {
+		case v.Status == volumeErrorExtends:
+			return false, notEnlarged(op, disk, v), nil
+		case v.Status == volumeExtending, slices.Contains(passing, v.Status):
 			done = false
-			continue
-		}
-		if set.unrecorded[v.ID] {
-			if err := c.record(ctx, op, s, v.ID, disk, v.Name == volumeName(s.Name, disk)); err != nil {
+		case set.unrecorded[v.ID]:
+			err := c.record(ctx, op, s, v.ID, disk, v.Name == volumeName(s.Name, disk))
+			if err != nil && !cloud.Is(err, cloud.Rejected, cloud.Forbidden) { // the tag still says which disk it is
 				return false, nil, err
 			}
 		}
@@ -199,94 +262,46 @@ func (c *volumeClient) finish(ctx context.Context, op string, s *server) (done b
 	for disk, volumes := range set.pending {
 		_, has := set.attached[disk]
 		for _, v := range volumes {
+			waits, err := c.add(ctx, op, s, disk, v, has)
 			switch {
-			case has && v.Status != volumeAvailable: // a create whose answer was lost made another one
-			case has:
-				err = c.remove(ctx, op, v.ID)
-			case v.Status == volumeError:
-				if err := c.remove(ctx, op, v.ID); err != nil {
-					return false, nil, err
-				}
-				return false, refuse(op, cloud.Failed, "the cloud could not make the volume of disk %s", quote(disk)), nil
-			case v.Status == volumeAvailable:
-				done, has = false, true
-				err = explainVolume(c.attach(ctx, op, s.ID, v.ID), disk)
-			default:
-				done, has = false, true
-			}
-			switch {
-			case err == nil:
-			case cloud.Is(err, cloud.Rejected, cloud.Forbidden):
+			case err != nil && cloud.Is(err, cloud.Failed, cloud.Rejected, cloud.Forbidden):
 				return false, refuse(op, cloud.Failed, "%s", err.Detail), nil
-			default:
+			case err != nil:
 				return false, nil, err
 			}
+			has, done = has || waits, done && !waits
 		}
 	}
 	return done, nil, nil
 }
 
-var _ cloud.DiskRemover = (*Client)(nil)
-
-// DeleteDisks deletes the volumes of a server that is gone which compute left: those of disks that were added while their server was
-// deleted, and those that it could not delete.
-func (c *Client) DeleteDisks(ctx context.Context, serverID string, names []string) error {
-	op := "delete the disks of server " + quote(serverID)
-	ctx, end, failed := c.session.beginAbout(ctx, op, serverID)
-	if failed != nil {
-		return failed
-	}
-	defer end()
-	if usable, err := c.volumes.hasDisks(ctx, op); err != nil || !usable {
-		return asError(err)
-	}
-	listed, err := c.volumes.listOf(ctx, op, serverID)
-	if err != nil {
-		return err
-	}
-	made, err := c.volumes.unrecordedOf(ctx, op, serverID)
-	if err != nil {
-		return err
-	}
-	for _, v := range append(listed, made...) {
-		disk := v.diskOf(serverID)
-		recorded := disk != "" && !v.pending()
-		if recorded && disk != rootDisk && !slices.Contains(names, disk) || disk == "" && !v.madeWith(serverID) {
-			continue
-		}
-		if err := c.volumes.removeLeft(ctx, op, serverID, v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeLeft deletes a volume whose server is gone, unless somebody has attached it to another one.
-func (c *volumeClient) removeLeft(ctx context.Context, op, serverID string, v blockVolume) *cloud.Error {
+// add does the next step until a volume that was made for a server is its disk, or deletes it if the server has the disk. It reports
+// whether another step follows.
+func (c *volumeClient) add(ctx context.Context, op string, s *server, disk string, v blockVolume, has bool) (waits bool, err *cloud.Error) {
 	switch {
-	case v.Status == volumeDeleting, len(v.Attachments) > 0 && !v.attachedTo(serverID):
-		return nil
-	case v.Status == volumeAvailable, v.Status == volumeError, v.Status == volumeErrorDeleting:
-		return c.remove(ctx, op, v.ID)
+	case v.Status == volumeAvailable && has: // a create whose answer was lost made it
+		return false, c.remove(ctx, op, v.ID)
+	case v.Status == volumeError:
+		if err := c.remove(ctx, op, v.ID); err != nil {
+			return false, err
+		}
+		return false, refuse(op, cloud.Failed, "the cloud could not make the volume of %s", diskText(disk))
+	case v.Status == volumeAvailable && c.wasSent(v.ID):
+		return false, refuse(op, cloud.Failed, "the cloud accepted %s, and could not attach it to the server", diskText(disk))
+	case v.Status == volumeAvailable:
+		return true, explainVolume(c.attach(ctx, op, s.ID, v.ID), disk)
 	}
-	return refuse(op, cloud.Busy, "volume %s is %s: it is deleted once it is available", v.ID, quote(v.Status))
+	return !has && slices.Contains(passing, v.Status), nil
 }
 
-// hasDisks reports whether servers can have disks, as far as it is known: the cloud has a block storage service, which accepts
-// the account.
-func (c *volumeClient) hasDisks(ctx context.Context, op string) (bool, *cloud.Error) {
-	offered, err := c.offered(ctx, op)
+// wasSent reports whether compute was asked to attach a volume, once.
+func (c *volumeClient) wasSent(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return offered && !c.unusable, err
-}
-
-// offered reports whether the cloud has a block storage service, and a compute service that tells the disks of servers.
-func (c *volumeClient) offered(ctx context.Context, op string) (bool, *cloud.Error) {
-	got, err := c.session.auth.grant(ctx, op, nil)
-	if err != nil {
-		return false, err
+	was := c.sent[id]
+	if was || len(c.sent) >= maxLookups {
+		clear(c.sent)
 	}
-	_, minor, failed := utils.ParseMicroversion(got.microversion)
-	return failed == nil && minor >= disksMicroversion && got.services[volume] != "", nil
+	c.sent[id] = !was
+	return was
 }

@@ -225,6 +225,18 @@ func (c *cinder) someVolume(disk, status string, attachedTo ...string) *blockVol
 	return v
 }
 
+// goes marks a volume as one that is deleted with the server.
+func goes(v *blockVolume) *blockVolume {
+	v.Metadata[volumeGoesKey] = someID
+	return v
+}
+
+// adding makes a volume one that the server does not have yet.
+func adding(v *blockVolume) *blockVolume {
+	delete(v.Metadata, volumeSelfKey)
+	return v
+}
+
 func TestDisksOfAServerThatIsGone(t *testing.T) {
 	tests := map[string]struct {
 		make func(*cinder)
@@ -233,18 +245,28 @@ func TestDisksOfAServerThatIsGone(t *testing.T) {
 		busy bool
 	}{
 		"none":                          {make: func(*cinder) {}},
-		"one that compute left":         {make: func(c *cinder) { c.someVolume("data", volumeAvailable) }},
-		"one that was being added":      {make: func(c *cinder) { delete(c.someVolume("more", volumeAvailable).Metadata, volumeSelfKey) }},
-		"one that is being made":        {make: func(c *cinder) { delete(c.someVolume("more", "creating").Metadata, volumeSelfKey) }, left: 1, busy: true},
-		"one with an error":             {make: func(c *cinder) { delete(c.someVolume("more", volumeError).Metadata, volumeSelfKey) }},
-		"one that compute is detaching": {make: func(c *cinder) { c.someVolume("data", "detaching", someID) }, left: 1, busy: true},
-		"one that is being deleted":     {make: func(c *cinder) { c.someVolume("data", volumeDeleting) }, left: 1},
-		"one that was not recorded":     {make: func(c *cinder) { c.add(blockVolume{Name: blankName(someID), Status: volumeAvailable}) }},
-		"one that was detached before":  {make: func(c *cinder) { c.someVolume("old", volumeAvailable) }, left: 1},
-		"one of another server now":     {make: func(c *cinder) { c.someVolume("data", volumeInUse, otherID) }, left: 1},
-		"a copy":                        {make: func(c *cinder) { c.someVolume("data", volumeAvailable).Metadata[volumeSelfKey] = otherID }, left: 1},
+		"one that compute left":         {make: func(c *cinder) { goes(c.someVolume("data", volumeAvailable)) }},
+		"one that could not be grown":   {make: func(c *cinder) { goes(c.someVolume("data", volumeErrorExtends)) }},
+		"one that was being added":      {make: func(c *cinder) { adding(c.someVolume("more", volumeAvailable)) }},
+		"one that is being made":        {make: func(c *cinder) { adding(c.someVolume("more", "creating")) }, left: 1, busy: true},
+		"one with an error":             {make: func(c *cinder) { adding(c.someVolume("more", volumeError)) }},
+		"one that compute is detaching": {make: func(c *cinder) { goes(c.someVolume("data", "detaching", someID)) }, left: 1, busy: true},
+		"one that is being deleted":     {make: func(c *cinder) { goes(c.someVolume("data", "deleting")) }, left: 1},
+		"one that cannot be deleted":    {make: func(c *cinder) { goes(c.someVolume("data", "error_deleting")) }, left: 1},
+		"one with a snapshot, and another": {make: func(c *cinder) {
+			c.snapshotted[goes(c.someVolume("data", volumeAvailable)).ID] = true
+			goes(c.someVolume("logs", volumeAvailable))
+		}, left: 1},
+		"one that was detached before": {make: func(c *cinder) { c.someVolume("data", volumeAvailable) }, left: 1},
+		"one of another server now":    {make: func(c *cinder) { goes(c.someVolume("data", volumeInUse, otherID)) }, left: 1},
+		"one that another server gets": {make: func(c *cinder) { goes(c.someVolume("data", "reserved")) }, left: 1},
+		"a copy":                       {make: func(c *cinder) { goes(c.someVolume("data", volumeAvailable)).Metadata[volumeSelfKey] = otherID }, left: 1},
+		"one of somebody else": {make: func(c *cinder) {
+			c.add(blockVolume{Name: someID + "-blank-vol", Status: volumeAvailable})
+			c.ignores = true
+		}, left: 1},
 		"one of another server": {make: func(c *cinder) {
-			c.add(blockVolume{Name: blankName(otherID), Status: volumeAvailable, Metadata: map[string]string{volumeServerKey: otherID, volumeDiskKey: "data"}})
+			goes(c.someVolume("data", volumeAvailable)).Metadata[volumeServerKey] = otherID
 			c.ignores = true
 		}, left: 1},
 	}
@@ -252,11 +274,51 @@ func TestDisksOfAServerThatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCinder(t)
 			tc.make(c)
-			err := c.client().DeleteDisks(t.Context(), someID, []string{"data"})
+			err := c.client().DeleteDisks(t.Context(), someID)
 			if cloud.Is(err, cloud.Busy) != tc.busy || err != nil && !tc.busy || len(c.volumes) != tc.left {
 				t.Errorf("DeleteDisks: %v, %d volumes left, want %d", err, len(c.volumes), tc.left)
 			}
 		})
+	}
+}
+
+// TestDisksThatComputeLeavesAreToldFromThoseThatWereDetached has a disk that somebody detaches before the deletion, one that compute made
+// and that is not recorded, and a volume of somebody else. Compute deletes none of them.
+func TestDisksThatComputeLeavesAreToldFromThoseThatWereDetached(t *testing.T) {
+	c := newCinder(t)
+	c.builds("data")
+	c.someVolume("kept", volumeAvailable)
+	c.someVolume("logs", volumeInUse, someID)
+	c.add(blockVolume{Name: "theirs", Status: volumeInUse}).Attachments = c.volumes[0].Attachments
+	c.tags[c.volumes[3].ID], c.kept[c.volumes[3].ID] = "theirs", true
+	c.handle("DELETE"+aboutSome, func(w http.ResponseWriter, _ *http.Request) {
+		for _, v := range c.volumes {
+			v.Attachments, v.Status = nil, volumeAvailable
+		}
+		c.on("GET"+aboutSome, `{"itemNotFound": {"message": "gone", "code": 404}}`, http.StatusNotFound)
+		w.WriteHeader(http.StatusNoContent)
+	})
+	client := c.client()
+	if got, err := client.GetServer(t.Context(), someID); err != nil || got.Disks != "data=2048 logs=1024" {
+		t.Fatalf("GetServer: %q, %v", got.Disks, err)
+	}
+	c.down = http.StatusServiceUnavailable
+	if _, err := client.DeleteServer(t.Context(), someID); !cloud.Is(err, cloud.Unavailable) {
+		t.Errorf("DeleteServer while the disks cannot be read: %v", err)
+	}
+	c.down = 0
+	if result, err := client.DeleteServer(t.Context(), someID); err != nil || !result.Gone() {
+		t.Fatalf("DeleteServer: %+v, %v", result, err)
+	}
+	if err := client.DeleteDisks(t.Context(), someID); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, v := range c.volumes {
+		left = append(left, v.Name)
+	}
+	if diff := cmp.Diff([]string{"web-kept", "theirs"}, left); diff != "" {
+		t.Errorf("volumes left (-want +got):\n%s", diff)
 	}
 }
 
@@ -272,12 +334,12 @@ func TestCopyOfADiskIsNotAttached(t *testing.T) {
 	}
 }
 
-// TestVolumesOfOthersAreNoDisks has one that an administrator attached, also with the wish that it is deleted with the server.
+// TestVolumesOfOthersAreNoDisks has some that an administrator attached, also with the wish that they are deleted with the server.
 func TestVolumesOfOthersAreNoDisks(t *testing.T) {
 	c := newCinder(t)
 	c.someVolume("data", volumeInUse, someID)
-	c.builds("", "")
-	c.kept[c.volumes[1].ID] = true
+	c.builds("", "theirs", "No Disk")
+	c.kept[c.volumes[2].ID] = true
 	c.someVolume("data", volumeInUse, someID).Metadata[volumeServerKey] = otherID
 	client := c.client()
 	for range 3 {
@@ -327,6 +389,74 @@ func TestDisksAreUnknownWhileTheBlockStorageServiceIsDown(t *testing.T) {
 	}
 	if got := read(); got != [2]cloud.Disks{"data=1024", "data=1024"} {
 		t.Errorf("disks %q while the service is down again: those that were read before still hold", got)
+	}
+}
+
+// TestVolumesThatTheServiceHasLostAreNoDisks has a volume that compute lists and that does not exist.
+func TestVolumesThatTheServiceHasLostAreNoDisks(t *testing.T) {
+	c := newCinder(t)
+	c.builds("data", "logs")
+	c.gone = map[string]bool{c.volumes[0].ID: true}
+	client := c.client()
+	for range 3 {
+		got, err := client.GetServer(t.Context(), someID)
+		if err != nil || got.Disks != "logs=2048" {
+			t.Errorf("GetServer: %q, %v", got.Disks, err)
+		}
+	}
+	if _, err := client.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetDisk{Name: "logs", SizeMiB: 3072}}); err != nil {
+		t.Errorf("UpdateServer: %v", err)
+	}
+}
+
+func TestDisksAreUnknownOnceTheCloudHasNoBlockStorageService(t *testing.T) {
+	c := newCinder(t)
+	c.someVolume("data", volumeInUse, someID)
+	c.catalog = c.catalog[:3]
+	if got, err := c.client().GetServer(t.Context(), someID); err != nil || got.Disks != cloud.DisksUnknown {
+		t.Errorf("GetServer: %q, %v", got.Disks, err)
+	}
+}
+
+func TestAttachmentThatFailsEndsTheOperation(t *testing.T) {
+	c := newCinder(t)
+	c.noAttach = true
+	client := c.client()
+	for range 2 {
+		result, err := client.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 1024}})
+		var got cloud.Operation
+		for i := 0; err == nil && !got.Done && i < 9; i++ {
+			got, err = client.GetOperation(t.Context(), result.Operation)
+		}
+		if err != nil || got.Err == nil || !strings.Contains(got.Err.Detail, `the cloud accepted disk "data", and could not attach it`) || len(c.volumes) != 1 {
+			t.Errorf("%+v, %v, %d volumes", got, err, len(c.volumes))
+		}
+	}
+	c.noAttach = false
+	c.follow(t, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 2048}}, "data=2048") // the volume of the other size is replaced
+	if len(c.volumes) != 1 {
+		t.Errorf("%d volumes, want 1", len(c.volumes))
+	}
+}
+
+// TestRefusalOfOneDiskDoesNotKeepAnotherOne has a quota for one volume.
+func TestRefusalOfOneDiskDoesNotKeepAnotherOne(t *testing.T) {
+	c := newCinder(t)
+	c.room = 1
+	update := cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 1024}, cloud.SetDisk{Name: "more", SizeMiB: 1024}}
+	c.follow(t, update, "data=1024")
+	if _, err := c.client().UpdateServer(t.Context(), someID, update); !cloud.Is(err, cloud.Quota) || !strings.Contains(err.Error(), `disk "more"`) {
+		t.Errorf("UpdateServer: %v", err)
+	}
+}
+
+func TestDiskThatIsAddedIsInTheZoneOfTheOthers(t *testing.T) {
+	c := newCinder(t)
+	c.builds("data")
+	c.volumes[0].Zone = "z2"
+	c.follow(t, cloud.Update{cloud.SetDisk{Name: "more", SizeMiB: 1024}}, "data=2048 more=1024")
+	if got := c.volumes[1].Zone; got != "z2" {
+		t.Errorf("zone %q", got)
 	}
 }
 

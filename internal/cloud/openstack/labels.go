@@ -29,6 +29,8 @@ const (
 	sizeKey = "privatecloud:size"
 	// imageKey has the id of the image that the volume was made from which a server boots from.
 	imageKey = "privatecloud:image"
+	// storedKey is on a server that compute was asked to make volumes for.
+	storedKey = "privatecloud:disks"
 	// guardedKey is set while the security groups of several ports are changed one after the other.
 	guardedKey = "privatecloud:security-groups"
 	// groupKey has the name of the server group that a server was created in.
@@ -115,7 +117,7 @@ func labelsOf(metadata map[string]string) map[string]string {
 	var labels map[string]string
 	for key, value := range metadata {
 		switch key {
-		case templateKey, networkKey, sizeKey, resizeKey, groupKey, publicKey, guardedKey, imageKey:
+		case templateKey, networkKey, sizeKey, resizeKey, groupKey, publicKey, guardedKey, imageKey, storedKey:
 			continue
 		}
 		label := decodeKey(key)

@@ -2,7 +2,6 @@ package openstack
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -52,7 +51,7 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 		return cloud.Operation{}, err
 	}
 	defer end()
-	s, err := c.get(ctx, op, serverID)
+	s, err := c.read(ctx, op, serverID)
 	switch {
 	case err != nil && err.Kind == cloud.NotFound && kind == opDelete:
 		c.groups.leaveGroup(ctx, op, serverID)
@@ -89,7 +88,7 @@ func (c *Client) observe(ctx context.Context, op string, kind operationKind, s *
 		if s.Status == "BUILD" {
 			return running, nil
 		}
-		if !slices.ContainsFunc(s.Volumes, func(a attachedVolume) bool { return a.Goes }) {
+		if !s.hasMadeDisks() {
 			return done, nil
 		}
 		return c.observeDisks(ctx, op, s)

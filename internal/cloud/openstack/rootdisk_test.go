@@ -110,6 +110,7 @@ func TestVolumeQuotaIsAQuota(t *testing.T) {
 	for _, message := range []string{
 		"VolumeLimitExceeded: Maximum number of volumes allowed (10) exceeded for quota 'volumes'.",
 		"VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes quota. Requested 5G, quota is 10G and 8G has been consumed.",
+		"VolumeSizeExceedsAvailableQuota: Requested volume or snapshot exceeds allowed gigabytes_ceph-ssd quota. Requested 5G, quota is 1G and 0G has been consumed.",
 	} {
 		c.block = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {

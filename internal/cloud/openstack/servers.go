@@ -60,8 +60,17 @@ func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error)
 	return s.domain(), nil
 }
 
-// get returns the server of this id as the compute service has it.
+// get returns the server of this id.
 func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error) {
+	s, err := c.read(ctx, op, id)
+	if err == nil {
+		c.volumes.identify(ctx, op, []*server{s})
+	}
+	return s, err
+}
+
+// read returns the server of this id as the compute service has it, without its disks.
+func (c *Client) read(ctx context.Context, op, id string) (*server, *cloud.Error) {
 	var got struct {
 		Server *server `json:"server"`
 	}
@@ -78,7 +87,6 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 		return nil, unreadable(call, cloud.OfAnotherID("server", id, got.Server.ID))
 	}
 	c.complete(got.Server)
-	c.volumes.identify(ctx, op, []*server{got.Server})
 	return got.Server, nil
 }
 
@@ -104,13 +112,18 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		return cloud.Result{}, err
 	}
 	defer end()
+	if c.volumes.knownOf(id) {
+		if err := c.releaseDisks(ctx, op, id); err != nil {
+			return cloud.Result{}, err
+		}
+	}
 	call := &call{
 		about: aboutServer, service: compute, method: http.MethodDelete, route: "compute/servers/{id}", path: "servers/" + id, op: op,
 	}
 	if err := c.session.do(ctx, call); err != nil {
 		return cloud.Result{}, err
 	}
-	left, err := c.get(ctx, op, id)
+	left, err := c.read(ctx, op, id)
 	switch {
 	case err == nil && left.state() == cloud.StateDeleting:
 		c.groups.leave(id, left.Metadata[groupKey])

@@ -16,7 +16,7 @@ import (
 // base URL without one.
 var versions = map[service]string{compute: "v2.1", network: "v2.0", image: "v2", volume: "v3"}
 
-// catalogTypes are the types of a service in catalogs, the first one that is there counts.
+// catalogTypes are the types of a service in catalogs.
 var catalogTypes = map[service][]string{
 	compute: {"compute"}, network: {"network"}, image: {"image"}, volume: {"block-storage", "volumev3", "block-store"},
 }
@@ -89,21 +89,20 @@ func (l locator) base(op string, catalog []tokens.CatalogEntry, kind service) (s
 	return u.Scheme + "://" + u.Host + path + "/", nil
 }
 
-// typeOf returns the type that a service has in the catalog.
-func typeOf(catalog []tokens.CatalogEntry, kind service) string {
-	for _, name := range catalogTypes[kind] {
-		if slices.ContainsFunc(catalog, func(e tokens.CatalogEntry) bool { return e.Type == name }) {
-			return name
+// find returns the URL of a service in the catalog, of the first type of it that has one.
+func (l locator) find(op string, catalog []tokens.CatalogEntry, kind service) (base string, err *cloud.Error) {
+	for _, named := range catalogTypes[kind] {
+		if base, err = l.findType(op, catalog, kind, named); err == nil {
+			return base, nil
 		}
 	}
-	return string(kind)
+	return "", err
 }
 
-// find returns the URL of a service in the catalog.
-func (l locator) find(op string, catalog []tokens.CatalogEntry, kind service) (string, *cloud.Error) {
+// findType returns the URL of a service that has a type in the catalog.
+func (l locator) findType(op string, catalog []tokens.CatalogEntry, kind service, named string) (string, *cloud.Error) {
 	var base string
 	var regions []string
-	named := typeOf(catalog, kind)
 	for _, entry := range catalog {
 		if entry.Type != named {
 			continue

@@ -7,6 +7,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/utils"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -19,17 +23,24 @@ const (
 	// volumeSelfKey has the id of the volume itself once it is attached. A copy, such as a backup that was restored, has that of the
 	// original, and is no disk.
 	volumeSelfKey = "privatecloud:volume"
+	// volumeGoesKey has the id of the server with which the volume is being deleted.
+	volumeGoesKey = "privatecloud:deleted-with"
 )
 
 // The statuses of volumes that decide something.
 const (
-	volumeAvailable     = "available"
-	volumeInUse         = "in-use"
-	volumeDeleting      = "deleting"
-	volumeExtending     = "extending"
-	volumeError         = "error"
-	volumeErrorExtends  = "error_extending"
-	volumeErrorDeleting = "error_deleting"
+	volumeAvailable    = "available"
+	volumeInUse        = "in-use"
+	volumeExtending    = "extending"
+	volumeError        = "error"
+	volumeErrorExtends = "error_extending"
+)
+
+var (
+	// passing are the statuses that a volume leaves by itself while it is made or attached.
+	passing = []string{"creating", "downloading", "reserved", "attaching"}
+	// deletable are the statuses in which a volume can be deleted.
+	deletable = []string{volumeAvailable, volumeError, volumeErrorExtends, "error_restoring", "error_managing"}
 )
 
 const (
@@ -48,12 +59,56 @@ const (
 // volumeBounds bound a listing of all volumes of the project, of which little is kept.
 var volumeBounds = bounds{elements: 100_000, bytes: 512 << 20}
 
+// volumeClient makes, attaches and enlarges the volumes that are disks of servers, and deletes those that outlive them.
+//
+// Compute makes the volumes of a new server itself, with the name of the disk as tag. GetOperation then records in the metadata of the
+// volume which disk it is, so that one listing tells the disks of all servers. Volumes of disks that are added are made here:
+// their metadata names server and disk from the beginning, so that a create whose answer was lost is found, and never sent again.
+type volumeClient struct {
+	session *session
+
+	mu sync.Mutex
+	// known are volumes by id.
+	known map[string]knownVolume
+	// askAt is when the service may be asked again.
+	askAt time.Time
+	// unusable is whether the service refused the account.
+	unusable bool
+	// sent are the volumes that compute was asked to attach, by id.
+	sent map[string]bool
+}
+
+func newVolumeClient(s *session) *volumeClient {
+	return &volumeClient{session: s, known: map[string]knownVolume{}, sent: map[string]bool{}}
+}
+
+// hasDisks reports whether servers can have disks, as far as it is known: the cloud has a block storage service, which accepts
+// the account.
+func (c *volumeClient) hasDisks(ctx context.Context, op string) (bool, *cloud.Error) {
+	offered, err := c.offered(ctx, op)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return offered && !c.unusable, err
+}
+
+// offered reports whether the cloud has a block storage service, and a compute service that tells the disks of servers.
+func (c *volumeClient) offered(ctx context.Context, op string) (bool, *cloud.Error) {
+	got, err := c.session.auth.grant(ctx, op, nil)
+	if err != nil {
+		return false, err
+	}
+	_, minor, failed := utils.ParseMicroversion(got.microversion)
+	return failed == nil && minor >= disksMicroversion && got.services[volume] != "", nil
+}
+
 // blockVolume is a volume in the JSON of the block storage service.
 type blockVolume struct {
 	ID       string            `json:"id"`
 	Name     string            `json:"name"`
 	Status   string            `json:"status"`
 	GiB      int               `json:"size"`
+	Type     string            `json:"volume_type"`
+	Zone     string            `json:"availability_zone"`
 	Metadata map[string]string `json:"metadata"`
 	// Attachments are the servers that have the volume.
 	Attachments []struct {
@@ -76,7 +131,7 @@ func (v blockVolume) pending() bool {
 	return v.Metadata[volumeServerKey] != "" && v.Metadata[volumeSelfKey] == ""
 }
 
-// attachedTo reports whether a server has the volume, or is about to have it.
+// attachedTo reports whether a server has the volume.
 func (v blockVolume) attachedTo(serverID string) bool {
 	for _, a := range v.Attachments {
 		if a.ServerID == serverID {
@@ -86,14 +141,6 @@ func (v blockVolume) attachedTo(serverID string) bool {
 	return false
 }
 
-// madeWith reports whether compute made the volume with a server, and it was not recorded whose disk it is.
-func (v blockVolume) madeWith(serverID string) bool {
-	return v.Name == blankName(serverID) && v.Metadata[volumeServerKey] == ""
-}
-
-// blankName returns the name that compute gives to an empty volume that it makes with a server.
-func blankName(serverID string) string { return serverID + "-blank-vol" }
-
 // attachedVolume is a volume of a server in the JSON of the compute service.
 type attachedVolume struct {
 	ID string `json:"id"`
@@ -101,19 +148,14 @@ type attachedVolume struct {
 	Goes bool `json:"delete_on_termination"`
 }
 
-// listOf lists the volumes that are recorded as disks of a server.
+// listOf lists the volumes that are recorded as disks of a server, in the order of their ids.
 func (c *volumeClient) listOf(ctx context.Context, op, serverID string) ([]blockVolume, *cloud.Error) {
 	query := url.Values{"metadata": {fmt.Sprintf("{'%s':'%s'}", volumeServerKey, serverID)}}
 	listed, err := listPages(ctx, c.session, c.listing(op), query, "volumes", blockVolume.marker)
 	// The service may ignore the filter.
-	return slices.DeleteFunc(listed, func(v blockVolume) bool { return v.Metadata[volumeServerKey] != serverID }), err
-}
-
-// unrecordedOf lists the volumes that compute made with a server, of which it was not recorded whose disk they are.
-func (c *volumeClient) unrecordedOf(ctx context.Context, op, serverID string) ([]blockVolume, *cloud.Error) {
-	query := url.Values{"name": {blankName(serverID)}}
-	listed, err := listPages(ctx, c.session, c.listing(op), query, "volumes", blockVolume.marker)
-	return slices.DeleteFunc(listed, func(v blockVolume) bool { return !v.madeWith(serverID) }), err
+	listed = slices.DeleteFunc(listed, func(v blockVolume) bool { return v.Metadata[volumeServerKey] != serverID })
+	slices.SortFunc(listed, func(a, b blockVolume) int { return strings.Compare(a.ID, b.ID) })
+	return listed, err
 }
 
 // probe asks whether the service accepts the account. It keeps the answer to the question before if the service does not answer.
@@ -129,7 +171,7 @@ func (c *volumeClient) probe(ctx context.Context, op string) {
 	switch {
 	case err == nil:
 		c.unusable = false
-	case cloud.Is(err, cloud.Forbidden, cloud.Unauthorized, cloud.NotFound, cloud.NotFoundUnproven, cloud.Rejected):
+	case err.Kind == cloud.Forbidden:
 		c.unusable = true
 	}
 }
@@ -171,14 +213,18 @@ func (c *volumeClient) tagsOf(ctx context.Context, op, serverID string) (map[str
 	return tags, err
 }
 
-// create makes a volume that is to be a disk of a server. If the answer is lost, the next change of the disk finds the volume.
-func (c *volumeClient) create(ctx context.Context, op string, s *server, disk cloud.Disk) *cloud.Error {
+// create makes a volume that is to be a disk of a server, in a zone if one is given. If the answer is lost, the next change of the
+// disk finds the volume.
+func (c *volumeClient) create(ctx context.Context, op string, s *server, disk cloud.Disk, zone string) *cloud.Error {
 	fields := map[string]any{
 		"name": volumeName(s.Name, disk.Name), "size": disk.SizeMiB / mibPerGiB,
 		"metadata": map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk.Name},
 	}
 	if disk.Type != "" {
 		fields["volume_type"] = disk.Type
+	}
+	if zone != "" {
+		fields["availability_zone"] = zone
 	}
 	err := c.session.do(ctx, &call{
 		about: aboutNewVolume, service: volume, method: http.MethodPost, route: "volume/volumes", path: "volumes", op: op, body: map[string]any{"volume": fields},
@@ -205,17 +251,21 @@ func (c *volumeClient) extend(ctx context.Context, op string, v blockVolume, gib
 
 // record records of a volume that is attached which disk of a server it is.
 func (c *volumeClient) record(ctx context.Context, op string, s *server, id, disk string, named bool) *cloud.Error {
-	marks := map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk, volumeSelfKey: id}
-	err := c.session.do(ctx, &call{
-		about: aboutVolume, service: volume, method: http.MethodPost, route: "volume/volumes/{id}/metadata", path: "volumes/" + id + "/metadata", op: op,
-		body: map[string]any{"metadata": marks},
-	})
+	err := c.annotate(ctx, op, id, map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk, volumeSelfKey: id})
 	if err != nil || named {
 		return err
 	}
 	return c.session.do(ctx, &call{
 		about: aboutVolume, service: volume, method: http.MethodPut, route: "volume/volumes/{id}", path: "volumes/" + id, op: op,
 		body: map[string]any{"volume": map[string]string{"name": volumeName(s.Name, disk)}},
+	})
+}
+
+// annotate merges metadata into that of a volume.
+func (c *volumeClient) annotate(ctx context.Context, op, id string, metadata map[string]string) *cloud.Error {
+	return c.session.do(ctx, &call{
+		about: aboutVolume, service: volume, method: http.MethodPost, route: "volume/volumes/{id}/metadata", path: "volumes/" + id + "/metadata", op: op,
+		body: map[string]any{"metadata": metadata},
 	})
 }
 

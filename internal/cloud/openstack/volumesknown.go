@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -23,42 +22,25 @@ const (
 	maxTagLookups = 50
 )
 
-// volumeClient makes, attaches and enlarges the volumes that are disks of servers, and deletes those that outlive them.
-//
-// Compute makes the volumes of a new server itself, with the name of the disk as tag. GetOperation then records in the metadata of the
-// volume which disk it is, so that one listing tells the disks of all servers. Volumes of disks that are added are made here:
-// their metadata names server and disk from the beginning, so that a create whose answer was lost is found, and never sent again.
-type volumeClient struct {
-	session *session
-
-	mu sync.Mutex
-	// known are volumes by id.
-	known map[string]knownVolume
-	// askAt is when the service may be asked again.
-	askAt time.Time
-	// unusable is whether the service refused the account.
-	unusable bool
-}
-
-func newVolumeClient(s *session) *volumeClient {
-	return &volumeClient{session: s, known: map[string]knownVolume{}}
-}
-
 // knownVolume is what is known of a volume.
 type knownVolume struct {
 	// disk is the name of the disk of server that the volume is; empty if it is none.
 	server, disk string
 	mib          int
 	at           time.Time
-	// unasked: it is not recorded whose disk the volume is, and its tag was not read.
-	unasked bool
+	// unasked: it is not recorded whose disk the volume is, and its tag was not read. byTag: its tag says what it is.
+	unasked, byTag bool
 }
 
-// identify sets the disks of servers that have volumes. They are unknown where the block storage service does not answer.
+// identify sets the disks of servers that have volumes. They are unknown where the block storage service does not answer, or is not
+// to be had any more.
 func (c *volumeClient) identify(ctx context.Context, op string, servers []*server) {
 	servers = slices.DeleteFunc(servers, func(s *server) bool { return len(s.Volumes) == 0 || s.Status == "BUILD" || s.deleting() })
 	if len(servers) == 0 {
 		return
+	}
+	for _, s := range servers {
+		s.disks = cloud.DisksUnknown
 	}
 	if usable, err := c.hasDisks(ctx, op); err != nil || !usable {
 		return
@@ -96,9 +78,9 @@ func (c *volumeClient) mayAsk() bool {
 	return !time.Now().Before(c.askAt)
 }
 
-// note takes note of a failure of the service, which is not asked for a while then.
+// note takes note of a failure to answer, after which the service is not asked for a while.
 func (c *volumeClient) note(err *cloud.Error) {
-	if err == nil {
+	if err == nil || !cloud.Is(err, cloud.Unavailable, cloud.Throttled, cloud.Unreadable, cloud.NotFoundUnproven) {
 		return
 	}
 	c.mu.Lock()
@@ -111,6 +93,11 @@ func (c *volumeClient) refresh(ctx context.Context, op string, servers []*server
 	if len(servers) > fewServers {
 		all := map[string]knownVolume{}
 		at := time.Now()
+		for _, s := range servers {
+			for _, a := range s.Volumes {
+				all[a.ID] = knownVolume{at: at} // the service may have lost it
+			}
+		}
 		err := walkPages(ctx, c.session, c.listing(op), url.Values{}, "volumes", volumeBounds, blockVolume.marker, func(page []blockVolume) {
 			for _, v := range page {
 				all[v.ID] = v.known(at)
@@ -129,7 +116,7 @@ func (c *volumeClient) refresh(ctx context.Context, op string, servers []*server
 		}
 		found := map[string]knownVolume{}
 		for _, a := range s.Volumes {
-			found[a.ID] = knownVolume{at: at, unasked: a.Goes}
+			found[a.ID] = knownVolume{at: at, unasked: s.hasMadeDisks() && a.Goes}
 		}
 		for _, v := range listed {
 			found[v.ID] = v.known(at)
@@ -153,8 +140,8 @@ func (c *volumeClient) put(found map[string]knownVolume, all bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, v := range found {
-		if before, known := c.known[id]; known && v.unasked && !before.unasked {
-			v.unasked, v.server, v.disk, v.mib = false, before.server, before.disk, cmp.Or(v.mib, before.mib)
+		if before := c.known[id]; v.unasked && before.byTag {
+			v.unasked, v.byTag, v.server, v.disk, v.mib = false, true, before.server, before.disk, cmp.Or(v.mib, before.mib)
 			found[id] = v
 		}
 	}
@@ -162,6 +149,18 @@ func (c *volumeClient) put(found map[string]knownVolume, all bool) {
 		c.known = map[string]knownVolume{}
 	}
 	maps.Copy(c.known, found)
+}
+
+// knownOf reports whether a volume is known that is a disk of a server.
+func (c *volumeClient) knownOf(serverID string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.known {
+		if v.server == serverID && v.disk != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // forget drops what is known of the volumes of a server.
@@ -173,8 +172,11 @@ func (c *volumeClient) forget(s *server) {
 	}
 }
 
-// unasked reports whether a server has a volume that may be a disk, although that is not recorded.
+// unasked reports whether a server has a volume that may be a disk, although that is not recorded: compute made it with the server.
 func (c *volumeClient) unasked(s *server) bool {
+	if !s.hasMadeDisks() {
+		return false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range s.Volumes {
@@ -199,10 +201,10 @@ func (c *volumeClient) askTags(ctx context.Context, op string, s *server) *cloud
 		if !v.unasked || !a.Goes {
 			continue
 		}
-		v.unasked, v.at = false, time.Now()
-		if v.disk = tags[a.ID]; v.disk != "" && v.mib == 0 {
+		v.unasked, v.byTag, v.at = false, true, time.Now()
+		if v.disk = diskOfTag(tags[a.ID]); v.disk != "" && v.mib == 0 {
 			read, err := c.get(ctx, op, a.ID)
-			if err != nil {
+			if err != nil && err.Kind != cloud.NotFound {
 				return err
 			}
 			v.mib = read.GiB * mibPerGiB
@@ -222,8 +224,9 @@ func (c *volumeClient) disksOf(s *server) (disks cloud.Disks, root int) {
 	for _, a := range s.Volumes {
 		v, known := c.known[a.ID]
 		switch {
-		case !known, a.Goes && v.unasked:
+		case !known, a.Goes && v.unasked && s.hasMadeDisks():
 			return cloud.DisksUnknown, 0
+		case v.mib == 0:
 		case v.disk == rootDisk && v.server == s.ID:
 			root = v.mib
 		case v.disk != "" && v.server == s.ID:

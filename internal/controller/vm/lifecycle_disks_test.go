@@ -177,8 +177,8 @@ type keepsDisks struct {
 	deleted []string
 }
 
-func (k *keepsDisks) DeleteDisks(_ context.Context, serverID string, names []string) error {
-	k.deleted = append(k.deleted, fmt.Sprint(serverID, names, slices.Contains(k.ServerIDs(), serverID)))
+func (k *keepsDisks) DeleteDisks(_ context.Context, serverID string) error {
+	k.deleted = append(k.deleted, fmt.Sprint(serverID, " ", slices.Contains(k.ServerIDs(), serverID)))
 	return nil
 }
 
@@ -192,9 +192,9 @@ func TestDisksThatOutliveTheirServerAreDeletedAfterIt(t *testing.T) {
 		gone bool
 		want []string
 	}{
-		"the server is deleted":                  {vm: onRecord(deleted, twoDisks(), had), want: []string{"s1[data] false"}},
-		"an earlier manager has deleted it":      {vm: onRecord(deleted, twoDisks(), had), gone: true, want: []string{"s1[data] false"}},
-		"a disk was being added":                 {vm: onRecord(deleted, twoDisks()), want: []string{"s1[] false"}},
+		"the server is deleted":                  {vm: onRecord(deleted, twoDisks(), had), want: []string{"s1 false"}},
+		"an earlier manager has deleted it":      {vm: onRecord(deleted, twoDisks(), had), gone: true, want: []string{"s1 false"}},
+		"a disk was being added":                 {vm: onRecord(deleted, twoDisks()), want: []string{"s1 false"}},
 		"it has no disks":                        {vm: onRecord(deleted)},
 		"somebody else has deleted the server":   {vm: onRecord(deleted, twoDisks(), had, lost), gone: true},
 		"the server stays":                       {vm: onRecord(deleted, twoDisks(), had, orphaning)},

@@ -15,7 +15,6 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
-	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -56,7 +55,7 @@ func (k *kind) Leftovers(vm *pcapi.VM, obs *observation) (steps []step) {
 	}
 	if remover, outlive := obs.View.Client.(cloud.DiskRemover); outlive && !lost && len(vm.Spec.Disks)+len(vm.Status.Disks) > 0 {
 		removal(stepDeleteDisks, func(ctx context.Context, vm *pcapi.VM) error {
-			return remover.DeleteDisks(ctx, vm.Status.VMID, field.DisksShown(vm))
+			return remover.DeleteDisks(ctx, vm.Status.VMID)
 		})
 	}
 	return steps

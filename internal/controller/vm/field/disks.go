@@ -68,16 +68,6 @@ func disksOf(vm *pcapi.VM) cloud.Disks {
 	return disks
 }
 
-// DisksShown returns the names of the disks that the server was last seen with.
-func DisksShown(vm *pcapi.VM) (names []string) {
-	for _, disk := range vm.Status.Disks {
-		if !disk.Lost {
-			names = append(names, disk.Name)
-		}
-	}
-	return names
-}
-
 // diskChange returns the changes that add or grow disks. A disk that the VM had is not
 // added again, since it would be empty.
 func diskChange(vm *pcapi.VM, server cloud.Server) (update cloud.Update) {
@@ -102,10 +92,12 @@ func lostDisk(vm *pcapi.VM, server cloud.Server, name string) bool {
 // or that are larger than the spec says: none of it is corrected. It returns nil otherwise.
 func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error {
 	switch {
-	case len(vm.Spec.Disks) == 0, server.Disks == cloud.DisksUnknown:
+	case len(vm.Spec.Disks) == 0:
 		return nil
 	case !caps.Has(cloud.WithDisks):
 		return Lacks("disks")
+	case server.Disks == cloud.DisksUnknown:
+		return nil
 	}
 	for _, want := range disksOf(vm).List() {
 		// Some clouds have sizes that are no whole GiB.
