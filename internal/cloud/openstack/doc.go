@@ -15,6 +15,7 @@
 //	operations.go      how far a change is, read from the server
 //	snapshots.go       snapshots: listings, creates, deletions
 //	deletion.go        snapshots of a server that is gone
+//	diskdeletion.go    disks of a server that is deleted, or gone
 //	revert.go          reverts of servers to snapshots
 //	networks.go        networks: reads and listings
 //	networkcreate.go   networks: creates, in two steps

@@ -24,7 +24,7 @@ type bounds struct{ elements, bytes int }
 // keptBounds are those of listings that are kept as a whole.
 var keptBounds = bounds{elements: 20_000, bytes: 32 << 20}
 
-// listPages reads all pages of a listing of networks, subnets or flavors. One bad
+// listPages reads all pages of a listing, such as that of networks or flavors. One bad
 // element spoils it, since one that is left out would look gone. marker returns the id of
 // an element, empty if the element cannot be used.
 func listPages[T any](ctx context.Context, s *session, of *call, query url.Values, field string, marker func(T) string) ([]T, *cloud.Error) {
