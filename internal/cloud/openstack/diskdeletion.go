@@ -9,8 +9,8 @@ import (
 
 var _ cloud.DiskRemover = (*Client)(nil)
 
-// releaseDisks records of the disks of a server that they are deleted with it. Compute deletes them with the server; what it cannot
-// delete is told from a volume that somebody has detached before.
+// releaseDisks records of the disks of a server that they are deleted with it. Compute deletes them with the server; one that it cannot
+// delete is not confused with a volume that somebody has detached before.
 func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	s, err := c.read(ctx, op, id)
 	if err != nil || s.deleting() {
