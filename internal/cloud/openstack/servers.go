@@ -111,6 +111,8 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks powerAtCreate")
 	case req.Disks != "":
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks disks")
+	case req.RootDisk != cloud.RootDisk{}:
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks rootDisk")
 	}
 	ctx, end, err := c.session.begin(ctx, op)
 	if err != nil {

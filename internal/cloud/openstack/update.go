@@ -71,6 +71,8 @@ func wantedBy(op string, update cloud.Update) (wanted, *cloud.Error) {
 			w.power = change.State
 		case cloud.SetDisk:
 			return wanted{}, refuse(op, cloud.Unsupported, "this cloud lacks disks")
+		case cloud.SetRootDisk:
+			return wanted{}, refuse(op, cloud.Unsupported, "this cloud lacks rootDisk")
 		default:
 			return wanted{}, refuse(op, cloud.Unsupported, "this client cannot change %s", change)
 		}
