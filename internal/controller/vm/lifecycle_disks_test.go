@@ -22,6 +22,19 @@ func hasDisks(disks cloud.Disks) func(*cloud.Server) {
 	return func(s *cloud.Server) { s.Disks = disks }
 }
 
+// typedDisks are two disks of the same type.
+func typedDisks(vm *pcapi.VM) {
+	vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "2Gi", Type: "fast"}, {Name: "logs", Size: "1Gi", Type: "fast"}}
+}
+
+func rooted(size pcapi.VMDiskSize, of pcapi.VMDiskType) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.RootDisk = &pcapi.VMRootDisk{Size: size, Type: of} }
+}
+
+func hasRoot(mib int, of string) func(*cloud.Server) {
+	return func(s *cloud.Server) { s.RootDisk = cloud.RootDisk{SizeMiB: mib, Type: of} }
+}
+
 // twoDisks are those of the spec in these tests.
 func twoDisks() func(*pcapi.VM) {
 	return withDisks(pcapi.VMDisk{Name: "logs", Size: "1Gi"}, pcapi.VMDisk{Name: "data", Size: "2Gi"})
