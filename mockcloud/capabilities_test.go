@@ -49,6 +49,7 @@ func TestEachFieldOfACreateIsBoundedAndNeedsItsCapability(t *testing.T) {
 		"labels":         {Labels, `{"a":"b"}`, `{"a":` + text(1025) + `}`},
 		"userData":       {UserData, `"YWJj"`, `"` + base64.StdEncoding.EncodeToString(make([]byte, maxUserData+1)) + `"`},
 		"disks":          {Disks, `[{"name":"data","size":1}]`, `[{"name":"data","size":16385}]`},
+		"rootDisk":       {WithRootDisk, `{"size":10}`, `{"size":16385}`},
 		"zone":           {Zones, `"z1"`, text(256)},
 		"antiAffinity":   {WithAntiAffinity, `{"group":"g","policy":"Preferred"}`, `{"group":` + text(256) + `,"policy":"Preferred"}`},
 		"securityGroups": {WithSecurityGroups, `["ssh"]`, `[""]`},
@@ -109,10 +110,13 @@ func TestFieldsOfCapabilitiesThatAreOffAreUnsupported(t *testing.T) {
 		"change of groups":          {"PATCH", "/servers/any", `{"securityGroups":["ssh"]}`},
 		"a public address":          {"PATCH", "/servers/any", `{"publicAddress":{"network":"ext-net"}}`},
 		"no public address":         {"PATCH", "/servers/any", `{"publicAddress":null}`},
+		"a root disk":               {"PATCH", "/servers/any", `{"rootDisk":{"size":20}}`},
+		"a disk of a type":          {"PATCH", "/servers/any", `{"disks":[{"name":"a","size":1,"type":"fast"}]}`},
+		"a root disk of a type":     {"POST", "/servers", `{"name":"x","rootDisk":{"type":"fast"}}`},
 		"label filter":              {"GET", "/servers?label=a%3Db", ``},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false, WithSecurityGroups: false, PublicAddresses: false}})
+			h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false, WithSecurityGroups: false, PublicAddresses: false, WithRootDisk: false, WithDiskTypes: false}})
 			if got := codeIn(t, h.send(tc.method, tc.path, tc.body)); got != CodeUnsupported {
 				t.Errorf("got %s, want unsupported", got)
 			}

@@ -1,15 +1,32 @@
 package mockcloud
 
 import (
+	"net/http"
 	"regexp"
 	"slices"
 )
+
+// DiskTypes are the types of disks. The first is that of disks whose type is not chosen.
+var DiskTypes = []string{"standard", "fast"}
+
+// TemplateDiskSize is the size of the root disk of each template in GiB.
+const TemplateDiskSize = 10
 
 // Disk is a disk of a server beside those of its template.
 type Disk struct {
 	Name string `json:"name"`
 	// Size is in GiB.
 	Size int `json:"size"`
+	// Type is one of DiskTypes.
+	Type string `json:"type,omitempty"`
+}
+
+// RootDisk is the disk that a server boots from.
+type RootDisk struct {
+	// Size is in GiB.
+	Size int `json:"size,omitempty"`
+	// Type is one of DiskTypes.
+	Type string `json:"type,omitempty"`
 }
 
 // The limits of the disks of a server.
@@ -33,10 +50,99 @@ func checkDisks(disks []Disk) error {
 			return invalid("disk %q: it is there twice", disk.Name)
 		case disk.Size < 1 || disk.Size > maxDiskSize:
 			return invalid("disk %q: the size is 1-%d GiB", disk.Name, maxDiskSize)
+		case len(disk.Type) > maxText:
+			return invalid("disk %q: type is longer than %d bytes", disk.Name, maxText)
 		}
 		names[disk.Name] = true
 	}
 	return nil
+}
+
+// check returns an error for a root disk that no server could have.
+func (d *RootDisk) check() error {
+	switch {
+	case d == nil:
+		return nil
+	case *d == RootDisk{}:
+		return invalid("rootDisk has neither size nor type")
+	case d.Size < 0 || d.Size > maxDiskSize:
+		return invalid("rootDisk: the size is 1-%d GiB", maxDiskSize)
+	case len(d.Type) > maxText:
+		return invalid("rootDisk: type is longer than %d bytes", maxText)
+	}
+	return nil
+}
+
+// supportedDisks returns an error for disks whose capability is off.
+func supportedDisks(c *core, disks []Disk, root *RootDisk) error {
+	typed := root != nil && root.Type != "" || slices.ContainsFunc(disks, func(d Disk) bool { return d.Type != "" })
+	switch {
+	case disks != nil && !c.has(Disks):
+		return unsupported("disks")
+	case root != nil && !c.has(WithRootDisk):
+		return unsupported("rootDisk")
+	case typed && !c.has(WithDiskTypes):
+		return unsupported("diskTypes")
+	}
+	return nil
+}
+
+// admitDisks returns an error for a new server whose disks have types that do not exist, or whose root disk is too small.
+func admitDisks(b createServer) error {
+	if b.RootDisk != nil {
+		if size := b.RootDisk.Size; size != 0 && size < TemplateDiskSize {
+			return invalid("rootDisk: the size is %d GiB, and the root disk of the template has %d GiB", size, TemplateDiskSize)
+		}
+		if err := admitDiskType(b.RootDisk.Type); err != nil {
+			return err
+		}
+	}
+	for _, disk := range b.Disks {
+		if err := admitDiskType(disk.Type); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func admitDiskType(name string) error {
+	if name != "" && !slices.Contains(DiskTypes, name) {
+		return problem(http.StatusUnprocessableEntity, CodeDiskTypeUnknown, "there is no type of disks %q", name)
+	}
+	return nil
+}
+
+// rootDiskOf returns the root disk of a new server.
+func rootDiskOf(asked *RootDisk) *RootDisk {
+	root := deref(asked, RootDisk{})
+	if root.Size == 0 {
+		root.Size = TemplateDiskSize
+	}
+	if root.Type == "" {
+		root.Type = DiskTypes[0]
+	}
+	return &root
+}
+
+// shownDisks returns the disks as the capabilities show them.
+func shownDisks(c *core, disks []Disk, root *RootDisk) ([]Disk, *RootDisk) {
+	if !c.has(Disks) {
+		disks = nil
+	}
+	if !c.has(WithRootDisk) {
+		root = nil
+	}
+	if c.has(WithDiskTypes) {
+		return disks, root
+	}
+	disks = slices.Clone(disks)
+	for i := range disks {
+		disks[i].Type = ""
+	}
+	if root != nil {
+		root = &RootDisk{Size: root.Size}
+	}
+	return disks, root
 }
 
 // sizeOfDisk returns the size of the disk of this name, 0 if there is none.
@@ -47,12 +153,23 @@ func sizeOfDisk(disks []Disk, name string) int {
 	return 0
 }
 
-// checkGrowth returns an error if a disk would shrink, or if there would be too many.
+// checkGrowth returns an error if a disk would shrink, or a new one has a type that does not exist, or if there would be
+// too many.
 func (p patchServer) checkGrowth(r *record) error {
 	for _, disk := range p.Disks {
-		if has := sizeOfDisk(r.Disks, disk.Name); disk.Size < has {
+		has := sizeOfDisk(r.Disks, disk.Name)
+		if disk.Size < has {
 			return invalid("disk %q: it has %d GiB and cannot shrink", disk.Name, has)
 		}
+		if has > 0 {
+			continue // it keeps its type
+		}
+		if err := admitDiskType(disk.Type); err != nil {
+			return err
+		}
+	}
+	if p.RootDisk != nil && r.RootDisk != nil && p.RootDisk.Size < r.RootDisk.Size {
+		return invalid("rootDisk: it has %d GiB and cannot shrink", r.RootDisk.Size)
 	}
 	if len(withDisks(r.Disks, p.Disks)) > maxDisks {
 		return invalid("more than %d disks", maxDisks)
@@ -60,20 +177,35 @@ func (p patchServer) checkGrowth(r *record) error {
 	return nil
 }
 
+// checkRootDisk returns an error for a root disk that no change could make.
+func (p patchServer) checkRootDisk() error {
+	if p.RootDisk != nil && (p.RootDisk.Size == 0 || p.RootDisk.Type != "") {
+		return invalid("rootDisk: a change has its size alone")
+	}
+	return p.RootDisk.check()
+}
+
+func (p patchServer) changesRootDisk(r *record) bool {
+	return p.RootDisk != nil && p.RootDisk.Size != deref(r.RootDisk, RootDisk{}).Size
+}
+
 func (p patchServer) changesDisks(r *record) bool {
 	return slices.ContainsFunc(p.Disks, func(d Disk) bool { return sizeOfDisk(r.Disks, d.Name) != d.Size })
 }
 
-// withDisks returns the disks after those of changed were added, or replaced the ones of
+// withDisks returns the disks after those of changed were added, or gave their sizes to the ones of
 // their names.
 func withDisks(disks, changed []Disk) []Disk {
 	next := slices.Clone(disks)
 	for _, disk := range changed {
 		if i := slices.IndexFunc(next, func(d Disk) bool { return d.Name == disk.Name }); i >= 0 {
-			next[i] = disk
-		} else {
-			next = append(next, disk)
+			next[i].Size = disk.Size
+			continue
 		}
+		if disk.Type == "" {
+			disk.Type = DiskTypes[0]
+		}
+		next = append(next, disk)
 	}
 	return next
 }

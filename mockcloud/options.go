@@ -44,7 +44,11 @@ const (
 	// SoftPowerOff is that the guest can be asked to shut down.
 	SoftPowerOff Capability = "softPowerOff"
 	Disks        Capability = "disks"
-	Zones        Capability = "zones"
+	// WithRootDisk is that the size of the root disk of a server can be chosen, and grow.
+	WithRootDisk Capability = "rootDisk"
+	// WithDiskTypes is that the types of new disks can be chosen: see DiskTypes.
+	WithDiskTypes Capability = "diskTypes"
+	Zones         Capability = "zones"
 	// WithAntiAffinity is that servers can be kept on different hosts.
 	WithAntiAffinity Capability = "antiAffinity"
 	// GuestHeartbeat is that servers show whether an agent in their guest runs.
@@ -69,7 +73,7 @@ const (
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
 	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend, Interfaces, StaticAddresses,
-	WithSecurityGroups, PublicAddresses, NetworkDNS, Routers,
+	WithSecurityGroups, PublicAddresses, NetworkDNS, Routers, WithRootDisk, WithDiskTypes,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

@@ -19,6 +19,7 @@ const (
 	CodeTemplateProhibited = "templateProhibited"
 	CodeTemplateUnknown    = "templateUnknown"
 	CodeZoneUnknown        = "zoneUnknown"
+	CodeDiskTypeUnknown    = "diskTypeUnknown"
 
 	CodeSecurityGroupUnknown   = "securityGroupUnknown"
 	CodeExternalNetworkUnknown = "externalNetworkUnknown"

@@ -14,6 +14,8 @@ type frozen struct {
 	Memory     int    `json:"memory"`
 	PowerState string `json:"powerState"`
 	Disks      []Disk `json:"disks,omitempty"`
+	// RootDisk is nil in a snapshot of an earlier release.
+	RootDisk *RootDisk `json:"rootDisk,omitempty"`
 }
 
 // frozenAs returns the server with what it is now kept for a new snapshot. It is off after a
@@ -24,7 +26,7 @@ func frozenAs(r *record, made Snapshot) *record {
 	if next.Frozen == nil {
 		next.Frozen = map[string]frozen{}
 	}
-	was := frozen{CPU: r.CPU, Memory: r.Memory, PowerState: PowerOff, Disks: r.Disks}
+	was := frozen{CPU: r.CPU, Memory: r.Memory, PowerState: PowerOff, Disks: r.Disks, RootDisk: r.RootDisk}
 	if made.Memory {
 		was.PowerState = r.PowerState
 	}
@@ -76,6 +78,9 @@ func (sn *snapshots) revertNow(r *record, snapshot string, key *keyRecord, reque
 	}
 	next := r.clone()
 	next.CPU, next.Memory, next.PowerState, next.Disks = was.CPU, was.Memory, was.PowerState, was.Disks
+	if was.RootDisk != nil {
+		next.RootDisk = was.RootDisk
+	}
 	next.State, next.OffAt, next.UpdatedAt = stateFor(was.PowerState), time.Time{}, sn.core.now()
 	answer := keyedAnswer{status: http.StatusOK, body: sn.views.represent(next, sn.core.now())}
 	entry, change := sn.core.entry(LedgerEntry{Op: OpRevert, ServerID: r.ID, SnapshotID: snapshot, Name: r.Name, Labels: r.Labels, RequestID: requestID})

@@ -49,6 +49,7 @@ type Server struct {
 	// Interfaces are those that the create asked for, else one, unless the server is BUILDING.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	Disks      []Disk      `json:"disks,omitempty"`
+	RootDisk   *RootDisk   `json:"rootDisk,omitempty"`
 	// SecurityGroups are those of all interfaces, sorted.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 	// PublicAddress is nil unless a client asked for one.
@@ -127,7 +128,7 @@ func (s *servers) createNow(body createServer, key *keyRecord, requestID string)
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		PowerState: deref(body.PowerState, PowerOn),
-		Host:       s.hosts.pick(hosts), AntiAffinity: body.AntiAffinity, Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
+		Host:       s.hosts.pick(hosts), AntiAffinity: body.AntiAffinity, Disks: withDisks(nil, body.Disks), RootDisk: rootDiskOf(body.RootDisk), CreatedAt: now, UpdatedAt: now,
 		SecurityGroups: groupsOrDefault(body.SecurityGroups),
 	}}
 	if asked := body.attachments(); len(asked) > 0 {

@@ -21,8 +21,9 @@ type createServer struct {
 	PowerState *string           `json:"powerState"`
 	Labels     map[string]string `json:"labels"`
 	// UserData is replaced by its SHA-256 once it was checked: the cloud keeps no secrets.
-	UserData []byte `json:"userData"`
-	Disks    []Disk `json:"disks"`
+	UserData []byte    `json:"userData"`
+	Disks    []Disk    `json:"disks"`
+	RootDisk *RootDisk `json:"rootDisk"`
 
 	Zone         *string       `json:"zone"`
 	AntiAffinity *AntiAffinity `json:"antiAffinity"`
@@ -41,6 +42,8 @@ type patchServer struct {
 	PowerOffMode *string            `json:"powerOffMode"`
 	Labels       map[string]*string `json:"labels"`
 	Disks        []Disk             `json:"disks"`
+	// RootDisk has its size alone.
+	RootDisk *RootDisk `json:"rootDisk"`
 
 	SecurityGroups []string `json:"securityGroups"`
 	// PublicAddress is absent, null to remove the address, or an askedAddress.
@@ -104,8 +107,9 @@ func (b createServer) supported(c *core) error {
 		return unsupported("labels")
 	case b.UserData != nil && !c.has(UserData):
 		return unsupported("userData")
-	case b.Disks != nil && !c.has(Disks):
-		return unsupported("disks")
+	}
+	if err := supportedDisks(c, b.Disks, b.RootDisk); err != nil {
+		return err
 	}
 	return b.placeable(c)
 }
@@ -136,18 +140,19 @@ func (p patchServer) supported(c *core) error {
 		return unsupported("powerOffMode")
 	case p.Labels != nil && !c.has(Labels):
 		return unsupported("labels")
-	case p.Disks != nil && !c.has(Disks):
-		return unsupported("disks")
 	case p.SecurityGroups != nil && !c.has(WithSecurityGroups):
 		return unsupported("securityGroups")
 	case p.PublicAddress != nil && !c.has(PublicAddresses):
 		return unsupported("publicAddress")
 	}
-	return nil
+	return supportedDisks(c, p.Disks, p.RootDisk)
 }
 
 func (p patchServer) check() error {
 	if err := checkDisks(p.Disks); err != nil {
+		return err
+	}
+	if err := p.checkRootDisk(); err != nil {
 		return err
 	}
 	if err := p.checkReach(); err != nil {
@@ -178,6 +183,9 @@ func (b createServer) check() error {
 		return invalid("userData has %d bytes, and at most %d are allowed", len(b.UserData), maxUserData)
 	}
 	if err := checkDisks(b.Disks); err != nil {
+		return err
+	}
+	if err := b.RootDisk.check(); err != nil {
 		return err
 	}
 	if err := b.AntiAffinity.check(); err != nil {
@@ -238,6 +246,9 @@ func (s *servers) admit(b createServer) error {
 			return problem(http.StatusUnprocessableEntity, CodeTemplateUnknown, "there is no template %q", *b.Template)
 		}
 	}
+	if err := admitDisks(b); err != nil {
+		return err
+	}
 	if _, err := s.hosts.allowed(b); err != nil {
 		return err
 	}
@@ -292,9 +303,7 @@ func (v *views) represent(r *record, now time.Time) any {
 	if !v.core.has(Addresses) || s.State == StateBuilding {
 		s.Interfaces = nil
 	}
-	if !v.core.has(Disks) {
-		s.Disks = nil
-	}
+	s.Disks, s.RootDisk = shownDisks(v.core, s.Disks, s.RootDisk)
 	if !v.core.has(WithSecurityGroups) {
 		s.SecurityGroups = nil
 	}

@@ -73,7 +73,7 @@ func (s *servers) updateNow(r *record, body patchServer, requestID string) (*rec
 
 // resizes reports whether p changes the size of r.
 func (p patchServer) resizes(r *record) bool {
-	return p.CPU != nil && *p.CPU != r.CPU || p.Memory != nil && *p.Memory != r.Memory || p.changesDisks(r)
+	return p.CPU != nil && *p.CPU != r.CPU || p.Memory != nil && *p.Memory != r.Memory || p.changesDisks(r) || p.changesRootDisk(r)
 }
 
 // applyTo changes r and returns the names of the changed fields.
@@ -97,6 +97,10 @@ func (p patchServer) applyTo(r *record) []string {
 	if p.changesDisks(r) {
 		r.Disks = withDisks(r.Disks, p.Disks)
 		fields = append(fields, "disks")
+	}
+	if p.changesRootDisk(r) {
+		r.RootDisk = &RootDisk{Size: p.RootDisk.Size, Type: deref(r.RootDisk, RootDisk{}).Type}
+		fields = append(fields, "rootDisk")
 	}
 	before := maps.Clone(r.Labels)
 	for key, value := range p.Labels {

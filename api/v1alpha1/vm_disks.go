@@ -21,7 +21,33 @@ type VMDisk struct {
 	// can grow, and never shrinks.
 	// +required
 	Size VMDiskSize `json:"size"`
+
+	// type is the name of the type of the disk in the cloud, 1-255 characters. If absent, the
+	// cloud decides. Cannot be changed once the VM has the disk.
+	// +optional
+	Type VMDiskType `json:"type,omitempty"`
 }
+
+// VMRootDisk is the disk that a VM boots from.
+// +kubebuilder:validation:XValidation:rule="has(self.size) || has(self.type)",reason=FieldValueRequired,message="rootDisk has neither size nor type: set one of them, or remove rootDisk"
+type VMRootDisk struct {
+	// size is the size of the disk, a quantity such as 20Gi or 1Ti, 1Gi-64Ti. If absent, the
+	// disk has the size of that of the template, and keeps the size that it has. It can grow,
+	// and never shrinks.
+	// +optional
+	Size VMDiskSize `json:"size,omitempty"`
+
+	// type is the name of the type of the disk in the cloud, 1-255 characters. If absent, the
+	// cloud decides. Cannot be changed once the VM exists.
+	// +optional
+	Type VMDiskType `json:"type,omitempty"`
+}
+
+// VMDiskType is the name of a type of disks in the cloud. It has 1-255 characters, which can be printed.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=255
+// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",reason=FieldValueInvalid,message="the type of a disk is the name that it has in the cloud, without control characters and spaces other than the usual one"
+type VMDiskType string
 
 // VMDiskSize is the size of a disk: a quantity in whole Gi or Ti, 1Gi-64Ti. It is a text and
 // not a resource.Quantity, so that its length has a bound, which the rules about it need.
@@ -60,8 +86,27 @@ type VMDiskStatus struct {
 	// +optional
 	Size string `json:"size,omitempty"`
 
+	// type is the name of the type of the disk. Absent where the cloud does not show it.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Type string `json:"type,omitempty"`
+
 	// lost is true for a disk of the spec that the VM had and does not have any more: it was
 	// removed in the cloud. It is not created again.
 	// +optional
 	Lost bool `json:"lost,omitempty"`
+}
+
+// VMRootDiskStatus is what the cloud reports of the root disk.
+type VMRootDiskStatus struct {
+	// size is the size of the disk, a quantity in whole MiB such as 20Gi. Absent where the cloud
+	// does not show it.
+	// +kubebuilder:validation:MaxLength=20
+	// +optional
+	Size string `json:"size,omitempty"`
+
+	// type is the name of the type of the disk. Absent where the cloud does not show it.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Type string `json:"type,omitempty"`
 }

@@ -117,6 +117,12 @@ type VMStatus struct {
 	// +optional
 	Disks []VMDiskStatus `json:"disks,omitempty"`
 
+	// rootDisk is what the cloud reports of the disk that the VM boots from. Absent where it
+	// reports nothing.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Root Disk"
+	// +optional
+	RootDisk *VMRootDiskStatus `json:"rootDisk,omitempty"`
+
 	// revert is what became of the revert to spec.currentSnapshotName. Absent if none was
 	// requested.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Revert"

@@ -164,6 +164,13 @@ type VMSpec struct {
 	// +optional
 	Disks []VMDisk `json:"disks,omitempty"`
 
+	// rootDisk is the size and the type of the disk that the VM boots from. If absent, the
+	// template and the cloud decide, and the VM keeps what it has. The size can grow and never
+	// shrinks. The type cannot be changed once the VM exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Root Disk"
+	// +optional
+	RootDisk *VMRootDisk `json:"rootDisk,omitempty"`
+
 	// tags are labels of the VM in the cloud, at most 16, of which the operator keeps the
 	// values. Keys are 1-63 letters, digits, '.', '_' and '-', and have at most 240 characters
 	// together; values at most 255, and all keys and values at most 1024. Labels that others
@@ -318,6 +325,9 @@ type VMImport struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.bootstrap) == has(oldSelf.spec.bootstrap) && (!has(self.spec.bootstrap) || self.spec.bootstrap == oldSelf.spec.bootstrap))",reason=FieldValueForbidden,fieldPath=".spec.bootstrap",message="bootstrap cannot be changed once the VM exists, since it is read at the first boot; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.disks) || !has(oldSelf.spec.disks) || oldSelf.spec.disks.all(o, !oldSelf.status.disks.exists(s, s.name == o.name && has(s.size)) || (has(self.spec.disks) && self.spec.disks.exists(d, d.name == o.name)))",reason=FieldValueForbidden,fieldPath=".spec.disks",message="a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.disks) || !has(oldSelf.spec.disks) || oldSelf.spec.disks.all(o, !oldSelf.status.disks.exists(s, s.name == o.name && has(s.size)) || !has(self.spec.disks) || !self.spec.disks.exists(d, d.name == o.name && quantity(d.size).isLessThan(quantity(o.size)) && oldSelf.status.disks.exists(s, s.name == o.name && has(s.size) && quantity(d.size).isLessThan(quantity(s.size)))))",reason=FieldValueForbidden,fieldPath=".spec.disks",message="a disk cannot shrink: set its size back to what it was, or add another disk"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.disks) || !has(oldSelf.spec.disks) || !has(self.spec.disks) || oldSelf.spec.disks.all(o, !oldSelf.status.disks.exists(s, s.name == o.name && has(s.size)) || !self.spec.disks.exists(d, d.name == o.name && (has(d.type) != has(o.type) || (has(d.type) && d.type != o.type))))",reason=FieldValueForbidden,fieldPath=".spec.disks",message="the type of a disk that the VM has cannot be changed: set it back to what it was, or add another disk"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.rootDisk) && has(self.spec.rootDisk.type) ? has(oldSelf.spec.rootDisk) && has(oldSelf.spec.rootDisk.type) && self.spec.rootDisk.type == oldSelf.spec.rootDisk.type : !has(oldSelf.spec.rootDisk) || !has(oldSelf.spec.rootDisk.type))",reason=FieldValueForbidden,fieldPath=".spec.rootDisk.type",message="rootDisk.type cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.rootDisk) || !has(oldSelf.status.rootDisk.size) || !has(oldSelf.spec.rootDisk) || !has(oldSelf.spec.rootDisk.size) || !has(self.spec.rootDisk) || !has(self.spec.rootDisk.size) || !quantity(self.spec.rootDisk.size).isLessThan(quantity(oldSelf.spec.rootDisk.size)) || !quantity(self.spec.rootDisk.size).isLessThan(quantity(oldSelf.status.rootDisk.size))",reason=FieldValueForbidden,fieldPath=".spec.rootDisk.size",message="the root disk cannot shrink: set rootDisk.size back to what it was, or make another VM with a smaller one"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || has(oldSelf.spec.__import__) || !has(self.spec.__import__)",reason=FieldValueForbidden,fieldPath=".spec.import",message="import cannot be added once the VM exists"
 // +kubebuilder:validation:XValidation:rule="self.spec.managementPolicy != 'ObserveOnly' || has(self.spec.__import__) || (has(self.status) && has(self.status.vmId))",reason=FieldValueRequired,fieldPath=".spec.import",message="managementPolicy ObserveOnly needs import.vmId: the id of the VM to observe"
 type VM struct {

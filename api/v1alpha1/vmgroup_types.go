@@ -165,14 +165,22 @@ type VmGroupSpec struct {
 	Tags VMTags `json:"tags,omitempty"`
 
 	// disks are the disks of each member beside those of the template, at most 16. To add or
-	// grow one changes the members in place. To remove or shrink one replaces the members: what
-	// their disks hold is lost.
+	// grow one changes the members in place. To remove or shrink one, or change its type, replaces
+	// the members: what their disks hold is lost.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Disks"
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Disks []VMDisk `json:"disks,omitempty"`
+
+	// rootDisk is the size and the type of the disk that each member boots from. If absent, the
+	// template and the cloud decide. To add the size or a larger one changes the members in place.
+	// To remove it or set a smaller one, or to change the type, replaces the members: what their
+	// disks hold is lost.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Root Disk"
+	// +optional
+	RootDisk *VMRootDisk `json:"rootDisk,omitempty"`
 
 	// strategy is how the operator replaces members of an older revision.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update Strategy"

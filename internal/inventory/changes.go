@@ -22,6 +22,7 @@ var comparedFields = []comparedField{
 	{"PublicAddress", func(a, b *listed) bool { return a.public == b.public }},
 	{"SecurityGroups", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Zone", func(a, b *listed) bool { return a.zone == b.zone }},
+	{"RootDisk", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Image", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Fault", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Flavor", func(a, b *listed) bool { return a.traits == b.traits }},

@@ -114,6 +114,7 @@ func (in *intake) keep(s *cloud.Server) *listed {
 	in.share(s.Image.ID)
 	in.share(s.Flavor)
 	in.share(s.Fault)
+	in.share(s.RootDisk.Type)
 	in.share(string(s.SecurityGroups))
 	in.share(shared(read.traits).tags)
 	read.host = in.share(read.host)

@@ -48,7 +48,7 @@ func commonCost(l *listed) int {
 func costOf(l *listed) int {
 	cost := serverCost + 5*textCost + len(l.id) + len(l.name) + len(l.host) + len(l.folder) + len(l.interfaces)
 	common := shared(l.traits)
-	for _, text := range []string{string(shared(l.disks)), shared(l.zone), shared(l.public), string(common.groups), common.image.Name, common.image.ID, common.flavor, common.fault, common.tags} {
+	for _, text := range []string{string(shared(l.disks)), shared(l.zone), shared(l.public), string(common.groups), common.image.Name, common.image.ID, common.flavor, common.fault, common.root.Type, common.tags} {
 		if text != "" {
 			cost += textCost + len(text)
 		}

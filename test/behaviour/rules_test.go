@@ -42,6 +42,11 @@ const (
 	diskStays   = "a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
 	// The disk was made, and is larger than the new size.
 	diskVMsStatus = `{vmId: v1, cloud: home, disks: [{name: data, size: 20Gi}]}`
+	diskTypeRule  = "the type of a disk is the name that it has in the cloud, without control characters and spaces other than the usual one"
+	diskTypeStays = "the type of a disk that the VM has cannot be changed: set it back to what it was, or add another disk"
+	rootVM        = `{vmname: web, rootDisk: {size: 20Gi, type: fast}}`
+	rootVMsStatus = `{vmId: v1, cloud: home, rootDisk: {size: 20Gi}}`
+	rootTypeStays = "rootDisk.type cannot be changed once the VM exists; delete this VM and make another"
 	aNetwork      = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
 	routedNetwork = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}, router: {externalNetwork: ext-net}}`
 	aNetsID       = `{networkId: n1, cloud: home, attachedVMs: 0}`
@@ -118,6 +123,16 @@ var ruleCases = []ruleCase{
 	{kind: "VM", spec: `{vmname: web, disks: [{name: data, size: 65Ti}]}`, says: `spec.disks[0].size: Invalid value: "65Ti": ` + sizeRule},
 	{kind: "VM", spec: diskVM, status: diskVMsStatus, edit: `{"spec":{"disks":[{"name":"data","size":"15Gi"}]}}`,
 		says: "spec.disks: Forbidden: a disk cannot shrink: set its size back to what it was, or add another disk"},
+	{kind: "VM", spec: diskVM, status: diskVMsStatus, edit: `{"spec":{"disks":[{"name":"data","size":"20Gi","type":"fast"}]}}`, says: "spec.disks: Forbidden: " + diskTypeStays},
+	{kind: "VM", spec: `{vmname: web, disks: [{name: data, size: 20Gi, type: "a\nb"}]}`, says: `spec.disks[0].type: Invalid value: "a\nb": ` + diskTypeRule},
+	{kind: "VM", spec: `{vmname: web, rootDisk: {type: "a\u2028b"}}`, says: `spec.rootDisk.type: Invalid value: "a\u2028b": ` + diskTypeRule},
+	{kind: "VmGroup", spec: `{rootDisk: {}}`, says: "spec.rootDisk: Required value: rootDisk has neither size nor type: set one of them, or remove rootDisk"},
+	{kind: "VM", spec: `{vmname: web, rootDisk: {size: 1500M}}`, says: `spec.rootDisk.size: Invalid value: "1500M": ` + sizeRule},
+	{kind: "VM", spec: rootVM, status: rootVMsStatus, edit: `{"spec":{"rootDisk":{"size":"15Gi"}}}`,
+		says: "spec.rootDisk.size: Forbidden: the root disk cannot shrink: set rootDisk.size back to what it was, or make another VM with a smaller one"},
+	{kind: "VM", spec: rootVM, status: rootVMsStatus, edit: `{"spec":{"rootDisk":{"type":"slow"}}}`, says: "spec.rootDisk.type: Forbidden: " + rootTypeStays},
+	{kind: "VM", spec: rootVM, status: rootVMsStatus, edit: `{"spec":{"rootDisk":null}}`, says: "spec.rootDisk.type: Forbidden: " + rootTypeStays},
+	{kind: "VM", spec: `{vmname: web}`, status: rootVMsStatus, edit: `{"spec":{"rootDisk":{"type":"slow"}}}`, says: "spec.rootDisk.type: Forbidden: " + rootTypeStays},
 	{kind: "VM", spec: diskVM, status: diskVMsStatus, edit: `{"spec":{"disks":[{"name":"other","size":"20Gi"}]}}`, says: "spec.disks: Forbidden: " + diskStays},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"status":{"vmId":"v2"}}`, says: "status.vmId: Forbidden: status.vmId cannot be changed once it is set"},
 

@@ -18,7 +18,8 @@
 //	userdata.go     what servers read at their first boot
 //	addresses.go    addresses of servers, and heartbeats of guests
 //	interfaces.go   several network interfaces, and static addresses
-//	disks.go        disks of servers
+//	disks.go        disks of servers, and their types
+//	rootdisk.go     root disks of servers
 //	reach.go        security groups and public addresses of servers
 //	placement.go    zones and anti-affinity
 //	flavors.go      sizes that have names

@@ -130,6 +130,7 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 				{Name: "host-1", AvailableHours: 8}, {Name: "host-2", GPU: true, AvailableHours: 16},
 				{Name: "host-3", AvailableHours: 24}, {Name: "host-4", GPU: true, AvailableHours: 32},
 			},
+			RootDisk: 12 << 10, SmallRootDisk: 9 << 10, DiskTypes: [2]string{"standard", "fast"},
 			Zone: "zone-a", External: "ext-net", Reach: func(*testing.T) cloudtest.Reach { return cloudtest.Reach{Groups: [2]string{"ssh", "web"}} },
 			PublicAddresses: func(*testing.T) (addresses []string) {
 				for _, s := range fake.Servers() {

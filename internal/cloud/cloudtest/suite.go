@@ -70,6 +70,11 @@ type Fixture struct {
 	External string
 	// Flavors are two of the cloud; needed with the capability Flavors.
 	Flavors [2]string
+	// RootDisk is a size of a root disk in MiB that servers can be created with, and be grown from by 1 GiB; needed with
+	// the capability WithRootDisk. SmallRootDisk is one that is smaller than the root disk of the template. Optional.
+	RootDisk, SmallRootDisk int
+	// DiskTypes are two types of disks of the cloud; needed with the capability DiskTypes.
+	DiskTypes [2]string
 	// Reach prepares the cloud for servers with security groups and public addresses; needed with the capabilities
 	// WithSecurityGroups and PublicAddresses.
 	Reach func(t *testing.T) Reach
@@ -145,8 +150,8 @@ type testCase struct {
 	// watching means that the case needs the capability Events, and ending that it needs
 	// Fixture.EndWatches.
 	watching, ending bool
-	// data means that the case needs Fixture.HasUserData.
-	data bool
+	// data means that the case needs Fixture.HasUserData, and small that it needs Fixture.SmallRootDisk.
+	data, small bool
 	// create is what a case of refuseCases sends, if it is a create.
 	create cloud.CreateServer
 	run    func(ctx context.Context, t *testing.T, f Fixture)
@@ -164,6 +169,9 @@ func (c testCase) fits(f Fixture) bool {
 	if c.operating && (f.Operating == nil || !f.Has.Has(cloud.Operations)) || c.failing && f.FailOperations == nil || c.halves && f.HalfMake == nil || c.data && f.HasUserData == nil {
 		return false
 	}
+	if c.small && f.SmallRootDisk == 0 {
+		return false
+	}
 	if c.watching && !f.Has.Has(cloud.Events) || c.ending && f.EndWatches == nil {
 		return false
 	}
@@ -172,7 +180,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, routerCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, reachCases, placementCases, interfaceCases, flavorCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, routerCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, diskTypeCases, rootDiskCases, reachCases, placementCases, interfaceCases, flavorCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -8,7 +8,7 @@
 //	operations.go  changes that take time
 //	list.go        the listing of servers: pages, filters, delays
 //	watch.go       changes as they happen
-//	disks.go       disks of servers
+//	disks.go       disks of servers, and the root disk
 //	reach.go       security groups and public addresses of servers
 //	placement.go   the hosts of servers
 //	interfaces.go  the networks and addresses that creates ask for

@@ -20,7 +20,7 @@ var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
 	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
 	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Flavors,
-	cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers,
+	cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers, cloud.WithRootDisk, cloud.DiskTypes,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {
@@ -81,7 +81,8 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 		Reach:    func(*testing.T) cloudtest.Reach { return cloudtest.Reach{Groups: [2]string{"ssh", "web"}} },
 		External: fake.ExternalNetwork,
 		Flavors:  [2]string{"small", "large"},
-		Client:   c, Has: caps, Prohibited: "forbidden", Codes: true, Filters: true, Sent: func() int { return c.Sent() }, Hosts: hosts,
+		RootDisk: fake.TemplateDiskMiB + 1<<10, SmallRootDisk: fake.TemplateDiskMiB - 1<<10, DiskTypes: [2]string{"fast", "a slow type"},
+		Client: c, Has: caps, Prohibited: "forbidden", Codes: true, Filters: true, Sent: func() int { return c.Sent() }, Hosts: hosts,
 		Operating: func(_ *testing.T, on bool) {
 			c.SetOperating(on)
 			c.OnCall(func(_ context.Context, verb fake.Verb, _ string) {

@@ -103,7 +103,7 @@ func (c *serverClient) CreateServer(ctx context.Context, req cloud.CreateServer)
 	needs.when(req.PowerState == cloud.PowerOff, cloud.PowerAtCreate)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
 	needs.when(len(req.UserData) > 0, cloud.WithUserData)
-	needs.when(req.Disks != "", cloud.WithDisks)
+	needs = append(append(needs, req.Disks.Needs()...), req.RootDisk.Needs()...)
 	needs.when(req.Zone != "", cloud.Zones)
 	needs.when(req.AntiAffinity != cloud.AntiAffinity{}, cloud.WithAntiAffinity)
 	needs.when(req.SecurityGroups != "", cloud.WithSecurityGroups)
@@ -157,7 +157,7 @@ func (c *serverClient) create(op string, req cloud.CreateServer) (cloud.Server, 
 	if err := c.checkAttachments(op, req); err != nil {
 		return cloud.Server{}, err
 	}
-	if err := checkDisks(op, req.Disks); err != nil {
+	if err := checkDisks(op, req); err != nil {
 		return cloud.Server{}, err
 	}
 	if err := checkFlavor(op, req.Flavor); err != nil {
@@ -174,7 +174,7 @@ func (c *serverClient) create(op string, req cloud.CreateServer) (cloud.Server, 
 	s := cloud.Server{
 		ID: c.store.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
 		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Image: cloud.Image{Name: req.Template}, Folder: req.Folder, NetworkID: req.FirstNetwork(),
-		Disks: req.Disks, Host: host, Zone: req.Zone, SecurityGroups: req.SecurityGroups, CreatedAt: now, UpdatedAt: now,
+		Disks: req.Disks, RootDisk: rootDiskOf(req, c.settings.caps), Host: host, Zone: req.Zone, SecurityGroups: req.SecurityGroups, CreatedAt: now, UpdatedAt: now,
 	}
 	if req.Flavor != "" {
 		s = withFlavor(s, req.Flavor)
@@ -212,7 +212,7 @@ func (c *serverClient) UpdateServer(ctx context.Context, id string, update cloud
 	}
 	for _, change := range update {
 		switch change.(type) {
-		case cloud.SetCPU, cloud.SetMemory, cloud.SetFlavor, cloud.SetDisk, cloud.SetLabel, cloud.RemoveLabel, cloud.SetPower,
+		case cloud.SetCPU, cloud.SetMemory, cloud.SetFlavor, cloud.SetDisk, cloud.SetRootDisk, cloud.SetLabel, cloud.RemoveLabel, cloud.SetPower,
 			cloud.SetSecurityGroups, cloud.SetPublicAddress, cloud.RemovePublicAddress:
 		default:
 			return cloud.Result{}, failure(op, cloud.Unsupported, "this cloud cannot change %s", change)
@@ -268,6 +268,8 @@ func (c *serverClient) refusal(op string, s cloud.Server, update cloud.Update) e
 			err = checkFlavor(op, string(change))
 		case cloud.SetDisk:
 			err = checkDisk(op, s.Disks, cloud.Disk(change))
+		case cloud.SetRootDisk:
+			err = checkRootDisk(op, s.RootDisk.SizeMiB, int(change))
 		case cloud.SetSecurityGroups:
 			err = checkGroups(op, cloud.SecurityGroups(change))
 		case cloud.SetPublicAddress:

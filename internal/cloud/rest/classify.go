@@ -19,6 +19,7 @@ var kindOfCode = map[string]cloud.Kind{
 	"quotaExceeded":      cloud.Quota,
 	"noHost":             cloud.NoHost,
 	"zoneUnknown":        cloud.Rejected,
+	"diskTypeUnknown":    cloud.Rejected,
 	"addressInvalid":     cloud.Rejected,
 	"addressInUse":       cloud.Rejected,
 	"invalid":            cloud.Rejected,

@@ -149,7 +149,7 @@ func marker(value []byte) (string, error) {
 // sizeOf estimates the memory that a server takes, in bytes.
 func sizeOf(s *cloud.Server) int {
 	const server, labels, label = 256, 320, 64
-	size := server + len(s.ID) + len(s.Name) + len(s.Fault) + len(s.Image.Name) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Zone) + len(s.Interfaces) + len(s.Disks) + len(s.SecurityGroups) + len(s.PublicAddress)
+	size := server + len(s.ID) + len(s.Name) + len(s.Fault) + len(s.Image.Name) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Zone) + len(s.Interfaces) + len(s.Disks) + len(s.RootDisk.Type) + len(s.SecurityGroups) + len(s.PublicAddress)
 	if len(s.Labels) > 0 {
 		size += labels
 	}
@@ -311,12 +311,22 @@ func (r *reader) optional(s *cloud.Server, field, value []byte) {
 		s.Interfaces = r.interfaces(value)
 	case "disks":
 		s.Disks = r.disks(value)
+	case "rootDisk":
+		s.RootDisk = r.rootDisk(value)
 	case "securityGroups":
 		s.SecurityGroups = r.securityGroups(value)
 	case "publicAddress":
 		s.PublicAddress = r.publicAddress(value)
 	case "guestHeartbeat":
 		s.Heartbeat = r.heartbeat(value)
+	default:
+		r.measured(s, field, value)
+	}
+}
+
+// measured reads what changes while a server runs, and its times.
+func (r *reader) measured(s *cloud.Server, field, value []byte) {
+	switch string(field) {
 	case "cpuUtilization":
 		s.CPUUtilization = r.percent("cpuUtilization", value)
 	case "cpuUsageMHz":

@@ -6,6 +6,21 @@ import "github.com/privatecloud/operator/internal/cloud"
 type wireDisk struct {
 	Name string `json:"name"`
 	Size int    `json:"size"`
+	Type string `json:"type,omitempty"`
+}
+
+// wireRootDisk is the root disk as requests have it: its size is in GiB.
+type wireRootDisk struct {
+	Size int    `json:"size,omitempty"`
+	Type string `json:"type,omitempty"`
+}
+
+func encodeRootDisk(op string, root cloud.RootDisk) (*wireRootDisk, *cloud.Error) {
+	if root == (cloud.RootDisk{}) {
+		return nil, nil
+	}
+	size, err := gib(op, root.SizeMiB)
+	return &wireRootDisk{Size: size, Type: root.Type}, err
 }
 
 func wireDisks(op string, disks cloud.Disks) ([]wireDisk, *cloud.Error) {
@@ -22,7 +37,7 @@ func wireDisks(op string, disks cloud.Disks) ([]wireDisk, *cloud.Error) {
 
 func encodeDisk(op string, disk cloud.Disk) (wireDisk, *cloud.Error) {
 	size, err := gib(op, disk.SizeMiB)
-	return wireDisk{Name: disk.Name, Size: size}, err
+	return wireDisk{Name: disk.Name, Size: size, Type: disk.Type}, err
 }
 
 // disks reads the disks of a server. Those without a name are those of its template.
@@ -52,7 +67,37 @@ func (r *reader) disk(value []byte) (d cloud.Disk) {
 			d.Name = addressText(value)
 		case "size":
 			d.SizeMiB = r.memory("disks", value)
+		case "type":
+			d.Type = r.diskType("disks", value)
 		}
 	})
 	return d
+}
+
+// rootDisk reads the root disk of a server.
+func (r *reader) rootDisk(value []byte) (d cloud.RootDisk) {
+	if isNull(value) {
+		return d
+	}
+	if !fields(value, func(field, value []byte) {
+		switch string(field) {
+		case "size":
+			d.SizeMiB = r.memory("rootDisk", value)
+		case "type":
+			d.Type = r.diskType("rootDisk", value)
+		}
+	}) {
+		r.ignored.add("rootDisk", "not an object")
+	}
+	return d
+}
+
+// diskType reads the name of a type of disks.
+func (r *reader) diskType(field string, value []byte) string {
+	name := r.text(field, value)
+	if name != "" && !cloud.ValidDiskType(name) {
+		r.ignored.add(field, "a type that is no name")
+		return ""
+	}
+	return name
 }

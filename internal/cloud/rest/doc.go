@@ -29,7 +29,7 @@
 //	requests.go        the cloud's JSON as requests have it
 //	wire.go            the cloud's JSON in answers, field by field
 //	interfaces.go      network interfaces of servers
-//	disks.go           disks of servers
+//	disks.go           disks of servers, and the root disk
 //	reach.go           security groups and public addresses of servers
 //	json.go            objects and arrays whose names are compared exactly
 //	syntax.go          why a body is not JSON

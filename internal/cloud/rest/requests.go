@@ -17,6 +17,7 @@ type wireCreate struct {
 	Labels     map[string]string `json:"labels,omitempty"`
 	UserData   []byte            `json:"userData,omitempty"`
 	Disks      []wireDisk        `json:"disks,omitempty"`
+	RootDisk   *wireRootDisk     `json:"rootDisk,omitempty"`
 	Zone       string            `json:"zone,omitempty"`
 
 	AntiAffinity *wireAntiAffinity `json:"antiAffinity,omitempty"`
@@ -51,6 +52,7 @@ type wireUpdate struct {
 	PowerOffMode string             `json:"powerOffMode,omitempty"`
 	Labels       map[string]*string `json:"labels,omitempty"`
 	Disks        []wireDisk         `json:"disks,omitempty"`
+	RootDisk     *wireRootDisk      `json:"rootDisk,omitempty"`
 
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 	// PublicAddress is a wirePublicAddress, or null to remove the address.

@@ -126,6 +126,10 @@ func (s *serverClient) CreateServer(ctx context.Context, req cloud.CreateServer)
 	if err != nil {
 		return cloud.Result{}, err
 	}
+	root, err := encodeRootDisk(op, req.RootDisk)
+	if err != nil {
+		return cloud.Result{}, err
+	}
 	if size := len(req.UserData); size > maxUserData {
 		return cloud.Result{}, cloud.UserDataTooLarge(op, size, maxUserData)
 	}
@@ -133,7 +137,7 @@ func (s *serverClient) CreateServer(ctx context.Context, req cloud.CreateServer)
 		about: aboutCreate, method: http.MethodPost, route: "/servers", path: "/servers", op: op, limit: maxBody,
 		body: encode(wireCreate{
 			Name: req.Name, CPU: req.CPU, Memory: memory, Template: req.Template, Folder: req.Folder,
-			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels, UserData: req.UserData, Disks: disks,
+			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels, UserData: req.UserData, Disks: disks, RootDisk: root,
 			Zone: req.Zone, AntiAffinity: wireAntiAffinityOf(req.AntiAffinity), Interfaces: wireInterfaces(req.Interfaces),
 			SecurityGroups: req.SecurityGroups.List(),
 		}),
@@ -193,9 +197,7 @@ func createNeeds(req cloud.CreateServer) []cloud.Capability {
 	if len(req.UserData) > 0 {
 		needs = append(needs, cloud.WithUserData)
 	}
-	if req.Disks != "" {
-		needs = append(needs, cloud.WithDisks)
-	}
+	needs = append(append(needs, req.Disks.Needs()...), req.RootDisk.Needs()...)
 	if req.Zone != "" {
 		needs = append(needs, cloud.Zones)
 	}

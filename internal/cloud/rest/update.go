@@ -60,6 +60,8 @@ func encodeUpdate(op string, update cloud.Update) (wire wireUpdate, err *cloud.E
 			var disk wireDisk
 			disk, err = encodeDisk(op, cloud.Disk(change))
 			wire.Disks = append(wire.Disks, disk)
+		case cloud.SetRootDisk:
+			wire.RootDisk, err = encodeRootDisk(op, cloud.RootDisk{SizeMiB: int(change)})
 		case cloud.SetSecurityGroups:
 			wire.SecurityGroups = cloud.SecurityGroups(change).List()
 		case cloud.SetPublicAddress:

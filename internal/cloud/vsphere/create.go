@@ -3,6 +3,7 @@ package vsphere
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -70,6 +71,10 @@ func checkCreate(op string, req cloud.CreateServer) error {
 		return refuse(op, cloud.Unsupported, "this cloud lacks flavors")
 	case req.SecurityGroups != "":
 		return refuse(op, cloud.Unsupported, "this cloud lacks securityGroups")
+	case req.RootDisk != cloud.RootDisk{}:
+		return refuse(op, cloud.Unsupported, "this cloud lacks rootDisk")
+	case slices.Contains(req.Disks.Needs(), cloud.DiskTypes):
+		return refuse(op, cloud.Unsupported, "this cloud lacks diskTypes")
 	}
 	for key, value := range req.Labels {
 		if err := checkLabel(op, key, value); err != nil {

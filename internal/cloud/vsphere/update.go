@@ -92,8 +92,15 @@ func checkChange(op string, change cloud.ServerChange) error {
 		return checkLabel(op, change.Key, change.Value)
 	case cloud.RemoveLabel:
 		return checkLabel(op, string(change), "")
-	case cloud.SetCPU, cloud.SetDisk, cloud.SetPower:
+	case cloud.SetCPU, cloud.SetPower:
 		return nil
+	case cloud.SetDisk:
+		if change.Type != "" {
+			return refuse(op, cloud.Unsupported, "this cloud lacks diskTypes")
+		}
+		return nil
+	case cloud.SetRootDisk:
+		return refuse(op, cloud.Unsupported, "this cloud lacks rootDisk")
 	case cloud.SetFlavor:
 		return refuse(op, cloud.Unsupported, "this cloud lacks flavors")
 	default:

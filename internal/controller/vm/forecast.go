@@ -103,7 +103,7 @@ func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChan
 	req := k.request(vm, obs)
 	server := cloud.Server{
 		ID: newID, Name: req.Name, State: cloud.StateActive, Labels: req.Labels, CPU: req.CPU, MemoryMiB: req.MemoryMiB,
-		Flavor: req.Flavor, Folder: req.Folder, Zone: req.Zone, Disks: req.Disks, NetworkID: req.FirstNetwork(), SecurityGroups: req.SecurityGroups,
+		Flavor: req.Flavor, Folder: req.Folder, Zone: req.Zone, Disks: req.Disks, RootDisk: req.RootDisk, NetworkID: req.FirstNetwork(), SecurityGroups: req.SecurityGroups,
 	}
 	if req.PowerState == cloud.PowerOff {
 		server.State = cloud.StateStopped

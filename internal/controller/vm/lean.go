@@ -59,9 +59,17 @@ func LeanVM(o any) (any, error) {
 	}
 	for i := range vm.Spec.Disks {
 		share(&vm.Spec.Disks[i].Name)
+		share(&vm.Spec.Disks[i].Type)
 	}
 	for i := range vm.Status.Disks {
-		share(&vm.Status.Disks[i].Name)
+		share(&vm.Status.Disks[i].Name, &vm.Status.Disks[i].Type)
+	}
+	if root := vm.Spec.RootDisk; root != nil {
+		share(&root.Size)
+		share(&root.Type)
+	}
+	if root := vm.Status.RootDisk; root != nil {
+		share(&root.Size, &root.Type)
 	}
 	vm.Status.Conditions = slices.Clone(vm.Status.Conditions) // a decoder allocates up to twice as many
 	for i := range vm.Status.Conditions {

@@ -28,6 +28,19 @@ func hasDisks(disks cloud.Disks) func(*cloud.Server) {
 	return func(s *cloud.Server) { s.Disks = disks }
 }
 
+// typedDisks are two disks of the same type.
+func typedDisks(vm *pcapi.VM) {
+	vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "2Gi", Type: "fast"}, {Name: "logs", Size: "1Gi", Type: "fast"}}
+}
+
+func rooted(size pcapi.VMDiskSize, of pcapi.VMDiskType) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.RootDisk = &pcapi.VMRootDisk{Size: size, Type: of} }
+}
+
+func hasRoot(mib int, of string) func(*cloud.Server) {
+	return func(s *cloud.Server) { s.RootDisk = cloud.RootDisk{SizeMiB: mib, Type: of} }
+}
+
 // twoDisks are those of the spec in these tests.
 func twoDisks() func(*pcapi.VM) {
 	return withDisks(pcapi.VMDisk{Name: "logs", Size: "1Gi"}, pcapi.VMDisk{Name: "data", Size: "2Gi"})
@@ -195,6 +208,7 @@ func TestDisksThatOutliveTheirServerAreDeletedAfterIt(t *testing.T) {
 		"the server is deleted":                  {vm: onRecord(deleted, twoDisks(), had), want: []string{"s1 false"}},
 		"an earlier manager has deleted it":      {vm: onRecord(deleted, twoDisks(), had), gone: true, want: []string{"s1 false"}},
 		"a disk was being added":                 {vm: onRecord(deleted, twoDisks()), want: []string{"s1 false"}},
+		"it has a root disk":                     {vm: onRecord(deleted, func(vm *pcapi.VM) { vm.Spec.RootDisk = &pcapi.VMRootDisk{Size: "20Gi"} }), want: []string{"s1 false"}},
 		"it has no disks":                        {vm: onRecord(deleted)},
 		"somebody else has deleted the server":   {vm: onRecord(deleted, twoDisks(), had, lost), gone: true},
 		"the server stays":                       {vm: onRecord(deleted, twoDisks(), had, orphaning)},

@@ -170,9 +170,16 @@ func updateText(update cloud.Update) string {
 	for _, flavor := range cloud.Changes[cloud.SetFlavor](update) {
 		add("flavor", string(flavor))
 	}
+	for _, size := range cloud.Changes[cloud.SetRootDisk](update) {
+		add("root disk", int(size))
+	}
 	var disks []string
 	for _, disk := range cloud.Changes[cloud.SetDisk](update) {
-		disks = append(disks, fmt.Sprintf("%s=%d", disk.Name, disk.SizeMiB))
+		text := fmt.Sprintf("%s=%d", disk.Name, disk.SizeMiB)
+		if disk.Type != "" {
+			text += fmt.Sprintf("=%q", disk.Type)
+		}
+		disks = append(disks, text)
 	}
 	if len(disks) > 0 {
 		add("disks", strings.Join(disks, " "))
@@ -218,7 +225,7 @@ func requestObjects() []client.Object {
 // allOf are the capabilities that the fields of a VM need, without those missing.
 func allOf(missing ...cloud.Capability) cloud.Capabilities {
 	all := append(slices.Clone(withSuspend), cloud.Networks, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Flavors, cloud.GuestHeartbeat,
-		cloud.WithSecurityGroups, cloud.PublicAddresses)
+		cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.WithRootDisk, cloud.DiskTypes)
 	return cloud.NewCapabilities(slices.DeleteFunc(all, func(c cloud.Capability) bool { return slices.Contains(missing, c) })...)
 }
 
@@ -229,6 +236,7 @@ func complete(change ...func(*pcapi.VM)) *pcapi.VM {
 		func(vm *pcapi.VM) {
 			vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder, vm.Spec.Zone = pcapi.GiB(4), "debian", "team/a", "z1"
 			vm.Spec.SecurityGroups = []pcapi.SecurityGroupName{"web", "ssh"}
+			vm.Spec.RootDisk = &pcapi.VMRootDisk{Size: "20Gi", Type: "fast"}
 			vm.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{
 				UserDataSecretRef: &pcapi.SecretKeyReference{Name: "boot", Key: "user-data"}, SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{"ssh-ed25519 AAAA ann", "ssh-ed25519 BBBB bob"},
 			}}
@@ -300,6 +308,7 @@ func TestRequestsOfCreates(t *testing.T) {
 	for _, missing := range []cloud.Capability{
 		cloud.Flavors, cloud.Sizing, cloud.Folders, cloud.Networks, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Power, cloud.SoftPowerOff, cloud.WithDisks,
 		cloud.Labels, cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.WithUserData,
+		cloud.WithRootDisk, cloud.DiskTypes,
 	} {
 		tests["all fields without "+string(missing)] = requestCase{caps: allOf(missing), vm: complete()}
 	}

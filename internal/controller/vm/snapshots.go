@@ -53,7 +53,7 @@ func (k *kind) Leftovers(vm *pcapi.VM, obs *observation) (steps []step) {
 			return remover.DeleteSnapshots(ctx, vm.Status.VMID, string(vm.UID))
 		})
 	}
-	if remover, outlive := obs.View.Client.(cloud.DiskRemover); outlive && !lost && len(vm.Spec.Disks)+len(vm.Status.Disks) > 0 {
+	if remover, outlive := obs.View.Client.(cloud.DiskRemover); outlive && !lost && (vm.Spec.RootDisk != nil || len(vm.Spec.Disks)+len(vm.Status.Disks) > 0) {
 		removal(stepDeleteDisks, func(ctx context.Context, vm *pcapi.VM) error {
 			return remover.DeleteDisks(ctx, vm.Status.VMID)
 		})

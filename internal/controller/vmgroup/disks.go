@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
@@ -26,12 +28,38 @@ func diskNamed(disks []pcapi.VMDisk, name string) *pcapi.VMDisk {
 	return nil
 }
 
-// contains reports whether the first disks include the others, each with at least its size.
+// contains reports whether the first disks include the others, each with its type and at least its size.
 func contains(disks, others []pcapi.VMDisk) bool {
 	return !slices.ContainsFunc(others, func(other pcapi.VMDisk) bool {
 		disk := diskNamed(disks, other.Name)
-		return disk == nil || disk.Size.Bytes() < other.Size.Bytes()
+		return disk == nil || disk.Type != other.Type || disk.Size.Bytes() < other.Size.Bytes()
 	})
+}
+
+// rootDiskOf returns the root disk of a group's members. The unit of its size is not part of the revision.
+func rootDiskOf(g *pcapi.VmGroup) *pcapi.VMRootDisk {
+	root := g.Spec.RootDisk.DeepCopy()
+	if root != nil {
+		root.Size = root.Size.Canonical()
+	}
+	return root
+}
+
+// rooted reports whether the first root disk is as large as the other, and of the same type.
+func rooted(root, other *pcapi.VMRootDisk) bool {
+	has, wants := ptr.Deref(root, pcapi.VMRootDisk{}), ptr.Deref(other, pcapi.VMRootDisk{})
+	return has.Type == wants.Type && has.Size.Bytes() >= wants.Size.Bytes()
+}
+
+// rootFits reports whether the root disk of a member has the type of that of the template, and is not larger: it cannot
+// shrink.
+func (t template) rootFits(vm *pcapi.VM) bool {
+	if root := vm.Status.RootDisk; root != nil && t.RootDisk != nil && t.RootDisk.Size != "" {
+		if pcapi.VMDiskSize(root.Size).Bytes() > t.RootDisk.Size.Bytes() {
+			return false
+		}
+	}
+	return rooted(t.RootDisk, vm.Spec.RootDisk)
 }
 
 // withDisks returns the disks of a member with those of the template. Disks of a member do

@@ -94,6 +94,10 @@ var examples = map[string]example{
 		value: `[{"name":"data","size":"1Gi"},{"name":"logs","size":"2Ti"}]`, revision: "dbc5057bc3",
 		added: `{"disks":[{"name":"data","size":"1Gi"},{"name":"logs","size":"2Ti"}],"updatePolicy":"RestartAllowed"}`, removed: replaced, lacked: "disks",
 	},
+	"rootDisk": {
+		set:   func(g *pcapi.VmGroup) { g.Spec.RootDisk = &pcapi.VMRootDisk{Size: "2048Gi"} },
+		value: `{"size":"2Ti"}`, revision: "e68f1395c4", added: `{"rootDisk":{"size":"2Ti"},"updatePolicy":"RestartAllowed"}`, removed: replaced, lacked: "rootDisk",
+	},
 	"tags": {
 		set:   func(g *pcapi.VmGroup) { g.Spec.Tags = pcapi.VMTags{"env": "prod"} },
 		value: `{"env":"prod"}`, revision: unrevised, added: `{"tags":{"env":"prod"}}`, removed: `{"tags":null}`, lacked: "tags",
@@ -138,7 +142,7 @@ func TestEachFieldOfMembers(t *testing.T) {
 	for _, ex := range examples {
 		ex.set(whole)
 	}
-	if got := observedOf(whole).revision; got != "b22d5ad838" {
+	if got := observedOf(whole).revision; got != "811e59474d" {
 		t.Errorf("the revision of a group with all fields is %s", got)
 	}
 	for field := range reflect.TypeFor[pcapi.VmGroupSpec]().Fields() {
@@ -184,7 +188,7 @@ func observedOf(g *pcapi.VmGroup, members ...*pcapi.VM) *observation {
 	}
 	t := templateOf(g, name)
 	return &observation{claimed: true, template: t, revision: t.revision(), reachable: true, members: members, caps: cloud.NewCapabilities(
-		cloud.Idempotency, cloud.Labels, cloud.Folders, cloud.Resize, cloud.WithDisks, cloud.Zones, cloud.WithAntiAffinity, cloud.Networks, cloud.WithInterfaces, cloud.Addresses)}
+		cloud.Idempotency, cloud.Labels, cloud.Folders, cloud.Resize, cloud.WithDisks, cloud.WithRootDisk, cloud.DiskTypes, cloud.Zones, cloud.WithAntiAffinity, cloud.Networks, cloud.WithInterfaces, cloud.Addresses)}
 }
 
 // newMember returns a member that a group creates.

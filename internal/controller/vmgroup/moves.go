@@ -124,12 +124,13 @@ func (m *moves) sort(obs *observation) (fresh, old []*pcapi.VM) {
 
 // changeable reports whether the cloud can change the size and the disks of a member to those of the template.
 func (t template) changeable(vm *pcapi.VM, caps cloud.Capabilities) bool {
-	return (t.sized(vm) || caps.Has(cloud.Resize)) && (contains(vm.Spec.Disks, t.Disks) || caps.Has(cloud.WithDisks))
+	return (t.sized(vm) || caps.Has(cloud.Resize)) && (contains(vm.Spec.Disks, t.Disks) || caps.Has(cloud.WithDisks)) &&
+		(rooted(vm.Spec.RootDisk, t.RootDisk) || caps.Has(cloud.WithRootDisk))
 }
 
 // required are the fields that a Cloud must be able to give to a new member, in the order in which the group names them.
 // A member with others that the Cloud lacks is created, and is Unsupported itself.
-var required = []field.Field{field.Disks, field.Tags, field.SecurityGroups, field.PublicAddress, field.Zone, field.AntiAffinity, field.Network, field.Probe}
+var required = []field.Field{field.Disks, field.RootDisk, field.Tags, field.SecurityGroups, field.PublicAddress, field.Zone, field.AntiAffinity, field.Network, field.Probe}
 
 // lacking returns the field of the spec that the Cloud certainly cannot give to a new member,
 // empty for none. Then no member may be replaced by one.
@@ -202,7 +203,7 @@ func (m *moves) roll(g *pcapi.VmGroup, obs *observation, fresh, old []*pcapi.VM,
 	ordered := victims(old, len(old), g.Spec.ScaleDown.Policy, obs.revision)
 	slices.Reverse(ordered)
 	for _, vm := range ordered {
-		kept := obs.template.kept(vm) && contains(vm.Spec.Disks, obs.template.Disks)
+		kept := obs.template.kept(vm) && obs.template.stored(vm)
 		inPlace := obs.template.sizeOnly(vm) && (kept || !mayExist(vm) || (obs.template.changeable(vm, obs.caps) && allowed.resizing > 0))
 		switch {
 		case inPlace && become < desired:

@@ -120,6 +120,7 @@ func alignMember(g *pcapi.VmGroup, obs *observation, vm *pcapi.VM, current bool)
 	if vm.Labels[pcapi.RevisionLabel] != obs.revision { // it may be replaced, so it may be restarted
 		vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed
 		vm.Spec.Disks = obs.template.withDisks(vm.Spec.Disks)
+		vm.Spec.RootDisk = obs.template.RootDisk.DeepCopy()
 	}
 	obs.template.apply(vm)
 	vm.Labels = labelled(vm.Labels, g, obs)

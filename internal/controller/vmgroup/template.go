@@ -20,7 +20,7 @@ type template struct{ pcapi.VMSpec }
 func templateOf(g *pcapi.VmGroup, cloud string) template {
 	t := template{pcapi.VMSpec{
 		CloudRef: &pcapi.CloudReference{Name: cloud}, CPU: g.Spec.CPU.Canonical(), Memory: g.Spec.Memory.Canonical(), ClassName: g.Spec.ClassName,
-		Template: g.Spec.Template, Zone: g.Spec.Zone, NetworkRef: g.Spec.NetworkRef, Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g),
+		Template: g.Spec.Template, Zone: g.Spec.Zone, NetworkRef: g.Spec.NetworkRef, Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), RootDisk: rootDiskOf(g),
 		SecurityGroups: g.Spec.SecurityGroups, PublicAddress: g.Spec.PublicAddress,
 		Tags: g.Spec.Tags, PowerOffMode: g.Spec.PowerOffMode, PowerOffTimeout: g.Spec.PowerOffTimeout, ReadinessProbe: g.Spec.ReadinessProbe, Approval: g.Spec.Approval,
 	}}
@@ -57,11 +57,13 @@ type revised struct {
 	Zone         string                `json:"zone,omitempty"`
 	AntiAffinity *pcapi.VMAntiAffinity `json:"antiAffinity,omitempty"`
 	Interfaces   []pcapi.VMInterface   `json:"interfaces,omitempty"`
+	RootDisk     *pcapi.VMRootDisk     `json:"rootDisk,omitempty"`
 }
 
 func revisedOf(s *pcapi.VMSpec) revised {
 	r := revised{
 		Class: s.ClassName, CPU: s.CPU, Memory: s.Memory, Template: s.Template, Bootstrap: s.Bootstrap, Disks: s.Disks, Zone: s.Zone, AntiAffinity: s.AntiAffinity,
+		RootDisk: s.RootDisk,
 	}
 	if s.CloudRef != nil {
 		r.Cloud = s.CloudRef.Name
@@ -82,14 +84,19 @@ func (t template) revision() string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// sizeOnly reports whether a member differs from the template in its size and in disks that
-// are to be added or grown, at most.
+// sizeOnly reports whether a member differs from the template in its size, in disks that
+// are to be added or grown, and in a root disk that is to grow, at most.
 func (t template) sizeOnly(vm *pcapi.VM) bool {
 	has, wants := revisedOf(&vm.Spec), revisedOf(&t.VMSpec)
 	for _, r := range []*revised{&has, &wants} {
-		r.Class, r.CPU, r.Memory, r.Disks = "", nil, nil, nil
+		r.Class, r.CPU, r.Memory, r.Disks, r.RootDisk = "", nil, nil, nil, nil
 	}
-	return equality.Semantic.DeepEqual(has, wants) && contains(t.Disks, vm.Spec.Disks)
+	return equality.Semantic.DeepEqual(has, wants) && contains(t.Disks, vm.Spec.Disks) && t.rootFits(vm)
+}
+
+// stored reports whether a member has the disks of the template, and its root disk.
+func (t template) stored(vm *pcapi.VM) bool {
+	return contains(vm.Spec.Disks, t.Disks) && rooted(vm.Spec.RootDisk, t.RootDisk)
 }
 
 func (t template) sized(vm *pcapi.VM) bool {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -17,7 +15,14 @@ import (
 // Disks are the disks.
 var Disks = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
-		return when(len(vm.Spec.Disks) > 0 && !caps.Has(cloud.WithDisks), "disks")
+		switch needs := disksOf(vm).Needs(); {
+		case len(needs) == 0 || caps.HasAll(needs...):
+			return nil
+		case !caps.Has(cloud.WithDisks):
+			return []string{"disks"}
+		default:
+			return []string{diskTypes}
+		}
 	},
 	Create: func(vm *pcapi.VM, _ Context, req *cloud.CreateServer) { req.Disks = disksOf(vm) },
 	Change: diskChange,
@@ -28,21 +33,21 @@ var Disks = Field{
 	// Which disks the VM had must be known to find that one was removed.
 	Hide: func(vm *pcapi.VM) {
 		for i := range vm.Status.Disks {
-			vm.Status.Disks[i].Size = ""
+			vm.Status.Disks[i].Size, vm.Status.Disks[i].Type = "", ""
 		}
 	},
 	Shown: func(vm *pcapi.VM, server *cloud.Server) {
 		var shown []cloud.Disk
 		for _, disk := range vm.Status.Disks {
-			if size, err := resource.ParseQuantity(disk.Size); err == nil && !disk.Lost {
-				shown = append(shown, cloud.Disk{Name: disk.Name, SizeMiB: int(size.Value() >> 20)})
+			if size := mibOf(disk.Size); size > 0 && !disk.Lost {
+				shown = append(shown, cloud.Disk{Name: disk.Name, SizeMiB: size, Type: disk.Type})
 			}
 		}
 		server.Disks, _ = cloud.NewDisks(shown)
 	},
 	DescribeCreate: func(_ *pcapi.VM, req cloud.CreateServer) (parts []string) {
 		for _, disk := range req.Disks.List() {
-			parts = append(parts, fmt.Sprintf("disk %s %s", approval.Quoted(disk.Name), mib(disk.SizeMiB)))
+			parts = append(parts, fmt.Sprintf("disk %s %s%s", approval.Quoted(disk.Name), mib(disk.SizeMiB), ofType(disk.Type)))
 		}
 		return parts
 	},
@@ -51,31 +56,39 @@ var Disks = Field{
 			if has := s.Disks.Size(disk.Name); has > 0 {
 				parts = append(parts, fmt.Sprintf("disk %s %s to %s", approval.Quoted(disk.Name), mib(has), mib(disk.SizeMiB)))
 			} else {
-				parts = append(parts, fmt.Sprintf("new disk %s %s", approval.Quoted(disk.Name), mib(disk.SizeMiB)))
+				parts = append(parts, fmt.Sprintf("new disk %s %s%s", approval.Quoted(disk.Name), mib(disk.SizeMiB), ofType(disk.Type)))
 			}
 		}
 		return parts
 	},
 }
 
+// diskTypes is the field of the spec that has the types of disks.
+const diskTypes = "disks[].type"
+
 // disksOf returns the disks that a VM is to have.
 func disksOf(vm *pcapi.VM) cloud.Disks {
 	list := make([]cloud.Disk, 0, len(vm.Spec.Disks))
 	for i := range vm.Spec.Disks {
-		list = append(list, cloud.Disk{Name: vm.Spec.Disks[i].Name, SizeMiB: int(vm.Spec.Disks[i].Size.Bytes() >> 20)})
+		disk := &vm.Spec.Disks[i]
+		list = append(list, cloud.Disk{Name: disk.Name, SizeMiB: int(disk.Size.Bytes() >> 20), Type: string(disk.Type)})
 	}
 	disks, _ := cloud.NewDisks(list)
 	return disks
 }
 
 // diskChange returns the changes that add or grow disks. A disk that the VM had is not
-// added again, since it would be empty.
+// added again, since it would be empty. One that it has keeps its type.
 func diskChange(vm *pcapi.VM, server cloud.Server) (update cloud.Update) {
 	if server.Disks == cloud.DisksUnknown {
 		return nil
 	}
 	for _, want := range disksOf(vm).List() {
-		if server.Disks.Size(want.Name) < want.SizeMiB && !lostDisk(vm, server, want.Name) {
+		has := server.Disks.Size(want.Name)
+		if has > 0 {
+			want.Type = ""
+		}
+		if has < want.SizeMiB && !lostDisk(vm, server, want.Name) {
 			update = append(update, cloud.SetDisk(want))
 		}
 	}
@@ -107,6 +120,8 @@ func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error
 			return reconciler.Stalled(pcapi.DriftReason, controller.RecheckRefused, fmt.Errorf(
 				"the disk %q was removed from VM %s in the cloud, and is not created again because it would be empty: remove it from spec.disks; to have an empty one, add it again once status.disks does not show it",
 				want.Name, server.ID))
+		case size == 0 && want.Type != "" && !caps.Has(cloud.DiskTypes):
+			return Lacks(diskTypes)
 		case size > want.SizeMiB/mibPerGiB:
 			return reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, fmt.Errorf(
 				"the disk %q of VM %s has %dGi in the cloud, and disks cannot shrink: set its size in spec.disks to %dGi", want.Name, server.ID, size, size))
@@ -125,7 +140,7 @@ func diskStatus(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) []pc
 	}
 	var status []pcapi.VMDiskStatus
 	for _, disk := range server.Disks.List() {
-		status = append(status, pcapi.VMDiskStatus{Name: disk.Name, Size: resource.NewQuantity(int64(disk.SizeMiB)<<20, resource.BinarySI).String()})
+		status = append(status, pcapi.VMDiskStatus{Name: disk.Name, Size: quantityOf(disk.SizeMiB), Type: disk.Type})
 	}
 	for i := range vm.Spec.Disks {
 		if name := vm.Spec.Disks[i].Name; lostDisk(vm, server, name) && len(status) < cloud.MaxDisks {

@@ -10,6 +10,7 @@
 //	antiaffinity.go  antiAffinity
 //	securitygroups.go  securityGroups, status.securityGroups
 //	publicaddress.go   publicAddress, status.publicAddress
+//	rootdisk.go      rootDisk, status.rootDisk
 //	disks.go         disks, status.disks
 //	tags.go          tags
 //	bootstrap.go     bootstrap
@@ -65,7 +66,7 @@ type Context struct {
 }
 
 // all are the fields in the order in which plans and messages name them.
-var all = []Field{size, template, folder, Zone, Network, SecurityGroups, PublicAddress, AntiAffinity, Disks, Tags, bootstrap, Probe, power}
+var all = []Field{size, template, folder, Zone, Network, SecurityGroups, PublicAddress, AntiAffinity, RootDisk, Disks, Tags, bootstrap, Probe, power}
 
 // reported are the parts of a server of which Drift reports the changes that a cloud cannot make.
 var reported = []cloud.Part{cloud.LabelPart, cloud.GroupPart, cloud.AddressPart, cloud.DiskPart}

@@ -30,11 +30,12 @@ func TestPlanShowsAllThatACreateAsksFor(t *testing.T) {
 			UserDataSecretRef: &pcapi.SecretKeyReference{Name: "init", Key: "user-data"}, SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{publicKey, publicKey + " alice), PowerOff db ("},
 		}}
 	})
-	disks, _ := cloud.NewDisks([]cloud.Disk{{Name: "data", SizeMiB: 1024}})
-	got := DescribeCreate(vm, cloud.CreateServer{Template: "debian), Delete db (", Folder: "f", Zone: "z", CPU: 2, MemoryMiB: 1536, PowerState: cloud.PowerOff, Disks: disks})
+	disks, _ := cloud.NewDisks([]cloud.Disk{{Name: "data", SizeMiB: 1024}, {Name: "logs", SizeMiB: 1024, Type: "a type"}})
+	root := cloud.RootDisk{SizeMiB: 20 << 10, Type: "fast"}
+	got := DescribeCreate(vm, cloud.CreateServer{Template: "debian), Delete db (", Folder: "f", Zone: "z", CPU: 2, MemoryMiB: 1536, PowerState: cloud.PowerOff, Disks: disks, RootDisk: root})
 	want := []string{
 		"cpu 2", "memory 1536Mi", `template "debian), Delete db ("`, "folder f", "zone z", "network front address 192.0.2.10", "network back",
-		`anti-affinity Preferred group "g, Delete db"`, "disk data 1Gi", `tag "owner=a team"`, "user data of Secret init key user-data",
+		`anti-affinity Preferred group "g, Delete db"`, "root disk 20Gi of type fast", "disk data 1Gi", `disk logs 1Gi of type "a type"`, `tag "owner=a team"`, "user data of Secret init key user-data",
 		"SSH key FINGERPRINT", `SSH key FINGERPRINT "alice), PowerOff db ("`, "powered off",
 	}
 	for i := range want {
@@ -60,7 +61,7 @@ func TestFingerprint(t *testing.T) {
 func TestStatusOfAServer(t *testing.T) {
 	server := cloud.Server{
 		State: cloud.StateActive, CPU: 2, MemoryMiB: 2 << 10, Zone: "z1", Host: "h1", Image: cloud.Image{ID: "i-1", Name: "debian"},
-		Interfaces: "fa:16:3e:00:00:01,10.0.0.5", Disks: "data=1024",
+		Interfaces: "fa:16:3e:00:00:01,10.0.0.5", Disks: "data=1024=fast", RootDisk: cloud.RootDisk{SizeMiB: 1536, Type: "fast"},
 	}
 	vm := &pcapi.VM{}
 	Report(vm, server, cloud.NewCapabilities(cloud.WithDisks))
@@ -68,11 +69,11 @@ func TestStatusOfAServer(t *testing.T) {
 	equal(t, "status", pcapi.VMStatus{
 		Hardware: &pcapi.VMHardwareStatus{CPU: 2, Memory: &memory}, Zone: "z1", Host: "h1", Image: &pcapi.VMImageStatus{ID: "i-1", Name: "debian"},
 		Network: &pcapi.VMNetworkStatus{PrimaryIP4: "10.0.0.5", Interfaces: []pcapi.VMInterfaceStatus{{MACAddress: "fa:16:3e:00:00:01", Addresses: []string{"10.0.0.5"}}}},
-		Disks:   []pcapi.VMDiskStatus{{Name: "data", Size: "1Gi"}},
+		Disks:   []pcapi.VMDiskStatus{{Name: "data", Size: "1Gi", Type: "fast"}}, RootDisk: &pcapi.VMRootDiskStatus{Size: "1536Mi", Type: "fast"},
 	}, vm.Status)
 	var shown cloud.Server
 	Shown(vm, &shown)
-	equal(t, "the server that the status shows", cloud.Server{CPU: 2, MemoryMiB: 2 << 10, Zone: "z1", Disks: "data=1024"}, shown)
+	equal(t, "the server that the status shows", cloud.Server{CPU: 2, MemoryMiB: 2 << 10, Zone: "z1", Disks: "data=1024=fast", RootDisk: server.RootDisk}, shown)
 	Hide(vm)
 	equal(t, "status without a server", pcapi.VMStatus{Disks: []pcapi.VMDiskStatus{{Name: "data"}}}, vm.Status)
 }
@@ -129,6 +130,7 @@ var examples = map[string]example{
 	}, lacked: "bootstrap", created: true},
 	"securityGroups": {set: func(vm *pcapi.VM) { vm.Spec.SecurityGroups = []pcapi.SecurityGroupName{"web", "ssh"} }, lacked: "securityGroups", created: true, changes: `security groups ["ssh" "web"]`},
 	"publicAddress":  {set: func(vm *pcapi.VM) { vm.Spec.PublicAddress = &pcapi.VMPublicAddress{Network: "ext-net"} }, lacked: "publicAddress", changes: `public address of "ext-net"`},
+	"rootDisk":       {set: func(vm *pcapi.VM) { vm.Spec.RootDisk = &pcapi.VMRootDisk{Size: "20Gi", Type: "fast"} }, lacked: "rootDisk", created: true, changes: `root disk 20480Mi`},
 	"disks":          {set: func(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "1Gi"}} }, lacked: "disks", created: true, changes: `disk data=1024Mi`},
 	"tags":           {set: func(vm *pcapi.VM) { vm.Spec.Tags = pcapi.VMTags{"env": "prod"} }, lacked: "tags", created: true, changes: `label "env"="prod" label "samplecontroller.k8s.io/tags"="env"`},
 	"powerState":     {set: func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }, lacked: "powerState", created: true, changes: `power=Off soft=false`},
@@ -178,7 +180,7 @@ func TestEachFieldOfTheSpec(t *testing.T) {
 			if described := !cmp.Equal(shown, shownBefore); described != ex.created {
 				t.Errorf("a plan of a create shows the field: %t, want %t", described, ex.created)
 			}
-			server := cloud.Server{State: cloud.StateActive, CPU: 1, MemoryMiB: 1 << 10}
+			server := cloud.Server{State: cloud.StateActive, CPU: 1, MemoryMiB: 1 << 10, RootDisk: cloud.RootDisk{SizeMiB: 1 << 10}}
 			update, none := Difference(with, server), cloud.NewCapabilities()
 			equal(t, "changes of a server", "["+ex.changes+"]", fmt.Sprint(update))
 			if shown := len(DescribeUpdate(server, update.Without(cloud.PowerPart))) > 0; shown != (len(update.Without(cloud.PowerPart)) > 0) {
