@@ -53,6 +53,8 @@ func newFixture(t *testing.T) cloudtest.Fixture {
 		Zone:            "nova",
 		External:        externalNetwork,
 		Flavors:         [2]string{"t-1-2", "t-2-2"},
+		RootDisk:        2 << 10,
+		DiskTypes:       [2]string{"__DEFAULT__", otherType},
 		Reach:           func(t *testing.T) cloudtest.Reach { return reachOf(t, p) },
 		PublicAddresses: func(t *testing.T) []string { return floatingOf(t, p) },
 		CallTime:        callTime,

@@ -3,6 +3,7 @@ package openstack_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -125,12 +126,15 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	tk.Expect(err).NotTo(HaveOccurred())
 	verifyOwners(tk, servers, ours, theirs)
 	made := func(resource string) []map[string]any { return a.list("network", resource, "project_id="+p.id) }
+	volumes := func() []map[string]any {
+		return a.list("block-storage", "volumes", url.Values{"all_tenants": {"1"}, "project_id": {p.id}}.Encode())
+	}
 	tk.Expect(made("networks")).To(HaveLen(1))
 	tk.Expect(made("routers")).To(HaveLen(1), "one router for the Network")
 	// The address of a server that was too many goes after the server.
 	tk.Eventually(func() int { return len(made("floatingips")) }).Should(Equal(reachable), "one floating address for each VM that asks for one")
 
-	tk.Expect(volumesOf(p)).To(HaveLen(2*stored), "one volume for each disk")
+	tk.Eventually(func() int { return len(volumes()) }).Should(Equal(2*stored), "one volume for each disk")
 
 	// The VMs that get no VMSnapshot are suspended and resized. One gets another disk and larger ones.
 	grown := vmName(rivals + 1)
@@ -159,7 +163,7 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	hasServer(asleep, HaveField("State", cloud.StateSuspended))
 	hasServer(grown, HaveField("Disks", cloud.Disks("data=2048 more=1024")), HaveField("RootDisk.SizeMiB", 3072))
 	tk.Eventually(ours.notReady).Should(BeEmpty())
-	tk.Eventually(func() int { return len(volumesOf(p)) }).Should(Equal(2*stored+1), "one volume for each disk")
+	tk.Eventually(func() int { return len(volumes()) }).Should(Equal(2*stored+1), "one volume for each disk")
 
 	restore = w.loseRandomly(random + 2)
 	ours.patch(asleep, `{"spec": {"powerState": "On"}}`)
@@ -179,7 +183,7 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	tk.Expect(idsOf(all())).To(ConsistOf(strangers), "the servers of strangers")
 	tk.Expect(imageNames(t, p)).To(BeEmpty(), "the images of the VMSnapshots go with the servers")
 	tk.Expect(made("floatingips")).To(BeEmpty(), "floating addresses go with the servers")
-	tk.Eventually(func() []string { return volumesOf(p) }).Should(BeEmpty(), "volumes go with the servers")
+	tk.Eventually(volumes).Should(BeEmpty(), "volumes go with the servers")
 	tk.Expect(ours.env.Client.DeleteAllOf(t.Context(), &pcapi.VMSnapshot{}, inTenant)).To(Succeed())
 	tk.Eventually(ours.snapshots).Should(BeEmpty())
 	tk.Expect(ours.env.Client.Delete(t.Context(), front)).To(Succeed())
