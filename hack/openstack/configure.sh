@@ -35,7 +35,7 @@ $(account)
 END
 }
 
-mkdir -p $state/{db,mq,fernet,credential,images,nova/instances,neutron} /etc/{keystone,glance,placement,nova,neutron}
+mkdir -p $state/{db,mq,fernet,credential,images,nova/instances,neutron,cinder} /etc/{keystone,glance,placement,nova,neutron}
 
 # A login costs little: the tests make many, with a password that is no secret.
 cat >/etc/keystone/keystone.conf <<END
@@ -179,6 +179,10 @@ $(account)
 $(account)
 [placement]
 $(account)
+[cinder]
+catalog_info = volumev3::internalURL
+os_region_name = RegionOne
+$(account)
 [service_user]
 send_service_user_token = true
 $(account)
@@ -207,6 +211,7 @@ web keystone 0 /usr/bin/keystone-wsgi-public 2
 web placement 10 /usr/bin/placement-api 1
 web glance 11 /usr/bin/glance-wsgi-api 1
 web nova 12 /usr/bin/nova-api-wsgi 2
+web cinder 9 /usr/bin/cinder-wsgi 1
 
 cat >/etc/rabbitmq-tests.conf <<END
 listeners.tcp.1 = $host:$((PORT + 2))
@@ -214,8 +219,36 @@ vm_memory_high_watermark.absolute = 1GB
 disk_free_limit.absolute = 50MB
 END
 
-# The packages of what follows are there only with guests.
-[ -n "$GUEST" ] || exit 0
+# The packages of what follows are there only with guests, and cinder only without: its volumes have no data.
+if [ -z "$GUEST" ]; then
+  cat >/etc/cinder/cinder.conf <<END
+[DEFAULT]
+use_stderr = true
+host = volumes-1
+my_ip = $host
+transport_url = $queue
+state_path = $state/cinder
+enabled_backends = rows
+report_interval = 5
+quota_volumes = -1
+quota_snapshots = -1
+quota_gigabytes = -1
+[rows]
+volume_driver = volumes.Driver
+volume_backend_name = rows
+[database]
+connection = $(database cinder)
+[oslo_concurrency]
+lock_path = $state/cinder
+[nova]
+$(account)
+[service_user]
+send_service_user_token = true
+$(account)
+$(tokens)
+END
+  exit
+fi
 
 # The bridge of the physical network is made by run.sh.
 cat >/etc/neutron/plugins/ml2/linuxbridge_agent.ini <<END

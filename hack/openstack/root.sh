@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the chroot OPENSTACK_DIR/root with the packages of OpenStack. No service is started. Each step is done once, and
-# again if it failed or was interrupted. With GUEST=1, the chroot also gets what runs guests.
+# again if it failed or was interrupted. With GUEST=1, the chroot also gets what runs guests, without it cinder.
 set -euo pipefail
 
 : "${OPENSTACK_DIR:?}"
@@ -57,6 +57,14 @@ installed() {
   inside apt-get clean
 }
 
+# volumes adds cinder. It is a step of its own because there are chroots without it.
+volumes() {
+  inside dpkg --configure -a
+  inside apt-get update -q
+  inside apt-get install -y -q --no-install-recommends python3-cinder cinder-common
+  inside apt-get clean
+}
+
 # guests adds a hypervisor and the agents of neutron.
 guests() {
   inside dpkg --configure -a
@@ -75,5 +83,5 @@ if [ $# -gt 0 ]; then
 else
   step base
   step installed
-  [ -z "${GUEST:-}" ] || step guests
+  if [ -z "${GUEST:-}" ]; then step volumes; else step guests; fi
 fi

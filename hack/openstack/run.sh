@@ -21,6 +21,7 @@
 #   configure.sh  configuration files, in the chroot
 #   serve.sh      databases and services, in the chroot
 #   catalog.py    service user, projects and catalog, in the chroot
+#   volumes.py    driver of cinder's volumes, in the chroot
 #
 # A second run uses what the first one installed. To begin anew, remove the folder; to keep the packages and drop all that was created
 # in the cloud, remove its folder root/srv/state, or root/srv/state-guest with GUEST=1.
@@ -69,6 +70,7 @@ done
 state=$root/srv/state${GUEST:+-guest}
 install -d "$root/srv/openstack" "$root/srv/state" "$state"
 install -m 755 "$here/configure.sh" "$here/serve.sh" "$here/catalog.py" "$root/srv/openstack/"
+install -m 644 "$here/volumes.py" "$root/srv/openstack/"
 
 # The services end when their standard input does: also if this script is killed. The root is a mount of its own: "ip netns" makes it
 # a slave mount.

@@ -92,6 +92,10 @@ compute() {
 networks() {
   neutron-db-manage --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/ml2_conf.ini upgrade head
 }
+volumes() {
+  sql --execute="create database if not exists cinder character set utf8"
+  cinder-manage db sync
+}
 
 # hypervisor starts libvirtd. nova-compute ends if it cannot connect to it.
 hypervisor() {
@@ -132,6 +136,7 @@ once placement placement-manage db sync
 once images glance-manage db_sync
 once networks networks
 once compute compute
+[ -n "$GUEST" ] || once volumes volumes
 moved
 
 # These need only the databases, and start beside the queue.
@@ -139,7 +144,8 @@ for part in keystone placement glance; do
   start $part uwsgi --ini /etc/uwsgi-$part.ini
 done
 await keystone 0
-once catalog python3 /srv/openstack/catalog.py
+# The catalog of an older state, in which this was done as "catalog", lacks cinder.
+once services python3 /srv/openstack/catalog.py
 # ML2 binds ports only where an agent is alive. Without guests, it has only a row.
 [ -n "$GUEST" ] || sql neutron --execute="insert into agents (id, agent_type, \`binary\`, topic, host, admin_state_up, created_at, started_at, heartbeat_timestamp, configurations, \`load\`)
   values ('00000000-0000-4000-8000-000000000001', 'Open vSwitch agent', 'neutron-openvswitch-agent', 'N/A', 'compute-1', 1, utc_timestamp(), utc_timestamp(), utc_timestamp(),
@@ -153,11 +159,18 @@ for part in conductor scheduler compute; do
   start nova-$part python3 -c "import sys; sys.argv = ['nova-$part']; from nova.cmd.$part import main; main()"
 done
 start nova uwsgi --ini /etc/uwsgi-nova.ini
+if [ -z "$GUEST" ]; then
+  for part in scheduler volume; do
+    PYTHONPATH=/srv/openstack start cinder-$part python3 -c "import sys; sys.argv = ['cinder-$part']; from cinder.cmd.$part import main; main()"
+  done
+  start cinder uwsgi --ini /etc/uwsgi-cinder.ini
+fi
 await placement 10
 await glance 11
 await neutron 13
 [ -z "$GUEST" ] || agents
 await nova 12
+[ -n "$GUEST" ] || await cinder 9
 
 # reported NAME DATABASE QUERY COUNT LOG waits until that many parts of a service have reported themselves.
 reported() {
@@ -169,6 +182,7 @@ reported() {
 }
 # The scheduler uses a compute service once it has reported itself, neutron its agents.
 reported nova nova "select count(*) from services where deleted = 0 and report_count > 0 and coalesce(updated_at, created_at) >= '$begun'" 3 nova-compute
+[ -n "$GUEST" ] || reported cinder cinder "select count(*) from services where deleted = 0 and report_count > 0 and coalesce(updated_at, created_at) >= '$begun'" 2 cinder-volume
 [ -z "$GUEST" ] || reported neutron neutron "select count(*) from agents where heartbeat_timestamp >= '$begun'" 3 linuxbridge-agent
 once hosts nova-manage cell_v2 discover_hosts
 echo ready

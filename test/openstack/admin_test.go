@@ -47,6 +47,9 @@ var admin = sync.OnceValue(func() *administrator {
 		"extra_specs": map[string]string{"aggregate_instance_extra_specs:pool": "licensed"},
 	}, nil)
 	a.external = a.ensureExternal()
+	if !guests { // no cinder
+		a.ensureVolumeType(otherType)
+	}
 	return a
 })
 
@@ -71,6 +74,8 @@ var flavors = map[string][2]int{
 
 type administrator struct {
 	identity, token, userID, roleID string
+	// version is the microversion that requests ask for, such as "volume 3.42"; empty for that of most tests.
+	version string
 	// external is the id of the external network of all projects.
 	external string
 	services map[string]string
@@ -128,6 +133,11 @@ func (a *administrator) as(token string) *administrator {
 	return &administrator{identity: a.identity, token: token, services: a.services}
 }
 
+// at returns an administrator whose requests ask for a microversion.
+func (a *administrator) at(version string) *administrator {
+	return &administrator{identity: a.identity, token: a.token, services: a.services, version: version}
+}
+
 // request sends a request as the administrator.
 func (a *administrator) request(method, target string, body io.Reader, media string) (int, http.Header, []byte, error) {
 	r, err := http.NewRequest(method, target, body)
@@ -137,6 +147,9 @@ func (a *administrator) request(method, target string, body io.Reader, media str
 	r.Header.Set("X-Auth-Token", a.token)
 	r.Header.Set("Content-Type", media)
 	r.Header.Set("X-OpenStack-Nova-API-Version", "2.79")
+	if a.version != "" {
+		r.Header.Set("OpenStack-API-Version", a.version)
+	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return 0, nil, nil, err
@@ -223,7 +236,7 @@ func newProject(t testing.TB) project {
 	return p
 }
 
-// clean deletes a project and its servers, images, routers and networks, with a token of its own: that of the
+// clean deletes a project and its servers, volumes, images, routers and networks, with a token of its own: that of the
 // test may have expired.
 func clean(p project) {
 	a := &administrator{identity: admin().identity}
@@ -239,6 +252,7 @@ func clean(p project) {
 		}
 		<-time.After(pollTime)
 	}
+	cleanVolumes(a, p)
 	cleanReach(a, p)
 	for _, i := range a.list("image", "images", "owner="+p.id) {
 		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/images/%s", a.services["image"], i["id"]), nil, "application/json")

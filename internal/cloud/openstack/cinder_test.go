@@ -195,6 +195,9 @@ func refusedVolume(status int, name, message string) (int, any) {
 }
 
 func (c *cinder) answer(r *http.Request) (int, any) {
+	if strings.HasSuffix(r.URL.Path, "/types") {
+		return http.StatusOK, map[string]any{"volume_types": []named{{"t1", "fast"}, {"t2", "a type"}}}
+	}
 	path := strings.TrimPrefix(r.URL.Path, "/volume/v3/"+projectID+"/volumes")
 	switch {
 	case r.Method == http.MethodGet && (path == "/detail" || path == ""):

@@ -176,6 +176,15 @@ func (c *volumeClient) change(ctx context.Context, op string, s *server, disks [
 	if err := set.check(op, s, disks); err != nil {
 		return false, err
 	}
+	var types []string
+	for _, want := range disks {
+		if _, attached := set.attached[want.Name]; !attached && want.Type != "" {
+			types = append(types, want.Type)
+		}
+	}
+	if err := c.checkTypes(ctx, op, types); err != nil {
+		return false, err
+	}
 	c.forget(s)
 	if err := c.removeUnwanted(ctx, op, set, disks); err != nil {
 		return false, err

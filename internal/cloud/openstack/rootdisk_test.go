@@ -128,18 +128,18 @@ func TestVolumeQuotaIsAQuota(t *testing.T) {
 	}
 }
 
-func TestUnknownTypeOfADiskIsRejected(t *testing.T) {
+func TestUnknownTypeOfADiskIsRejectedBeforeAnotherDiskChanges(t *testing.T) {
 	c := newCinder(t)
-	c.block = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			_, _ = io.WriteString(w, `{"volumes": []}`)
-			return
-		}
-		w.WriteHeader(http.StatusNotFound)
-		_, _ = io.WriteString(w, `{"itemNotFound": {"code": 404, "message": "Volume type with name nope could not be found."}}`)
-	})
-	_, err := c.client().UpdateServer(t.Context(), someID, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 1024, Type: "nope"}})
-	if got, want := outcomeOf(err), (outcome{Kind: cloud.Rejected}); got != want || !strings.Contains(err.Error(), `disk "data": Volume type with name nope`) {
+	c.builds("data")
+	_, err := c.client().UpdateServer(t.Context(), someID, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 4096}, cloud.SetDisk{Name: "more", SizeMiB: 1024, Type: "nope"}})
+	if got, want := outcomeOf(err), (outcome{Kind: cloud.Rejected}); got != want || !strings.Contains(err.Error(), `no volume type is named "nope"; there are: a type, fast`) {
 		t.Errorf("UpdateServer: %v", err)
+	}
+	if sent := changesOf(c.taken()); len(sent) > 0 {
+		t.Errorf("sent %q", sent)
+	}
+	c.follow(t, cloud.Update{cloud.SetDisk{Name: "more", SizeMiB: 1024, Type: "fast"}}, "data=2048 more=1024")
+	if got := c.volumes[1].Type; got != "fast" {
+		t.Errorf("type %q", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/utils"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // The keys of the metadata of volumes.
@@ -230,6 +231,34 @@ func (c *volumeClient) create(ctx context.Context, op string, s *server, disk cl
 		about: aboutNewVolume, service: volume, method: http.MethodPost, route: "volume/volumes", path: "volumes", op: op, body: map[string]any{"volume": fields},
 	})
 	return explainVolume(err, disk.Name)
+}
+
+// checkTypes refuses types of new volumes that do not exist.
+func (c *volumeClient) checkTypes(ctx context.Context, op string, wanted []string) *cloud.Error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	var got struct {
+		Types []named `json:"volume_types"`
+	}
+	err := c.session.do(ctx, &call{
+		about: aboutVolume, service: volume, method: http.MethodGet, route: "volume/types", path: "types", op: op, out: &got, limit: maxList,
+	})
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range got.Types {
+		names = append(names, t.Name)
+	}
+	for _, name := range wanted {
+		if !slices.ContainsFunc(got.Types, func(t named) bool { return name == t.Name || name == t.ID }) {
+			slices.Sort(names)
+			return refuse(op, cloud.Rejected, "no volume type is named %s; %s", quote(name),
+				transport.Truncate("there are: "+transport.Printable(strings.Join(names, ", ")), 2*maxReason))
+		}
+	}
+	return nil
 }
 
 // attach attaches a volume, which is deleted with the server then.
