@@ -131,7 +131,7 @@ func TestVolumesOfTheTestCloud(t *testing.T) {
 	extend := map[string]any{"os-extend": map[string]any{"new_size": 4}}
 	v.member.at(withExtend).must(http.MethodPost, volumesOf(p)+"/"+made+"/action", extend, nil)
 	v.until(4, "in-use")
-	awaited(t, func() ([]string, bool) { // nova was told
+	awaited(t, func() ([]string, bool) { // nova got the event
 		var got struct {
 			Actions []struct{ Action string } `json:"instanceActions"`
 		}
