@@ -2,6 +2,7 @@ package openstack_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -161,9 +162,7 @@ func (v volumeTest) createServer() string {
 		d := map[string]any{
 			"boot_index": order, "source_type": source, "destination_type": "volume", "volume_size": size, "delete_on_termination": true, "tag": tag,
 		}
-		for key, value := range more {
-			d[key] = value
-		}
+		maps.Copy(d, more)
 		return d
 	}
 	image := admin().list("image", "images", "name=small")[0]["id"]

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -29,6 +30,7 @@ type cinder struct {
 	target map[string]int
 	// status is that of the server, and stored the mark that it was created with volumes.
 	status, stored string
+	created        time.Time
 	// changes counts the calls that change something. The one with the number lost gets no answer, and has no effect if unsent.
 	changes, lost int
 	unsent        bool
@@ -76,7 +78,10 @@ func (c *cinder) shown() []string {
 			attached = append(attached, fmt.Sprintf(`{"id": %q, "delete_on_termination": %t}`, v.ID, !c.kept[v.ID]))
 		}
 	}
-	return []string{fmt.Sprintf(`"status": %q`, c.status), fmt.Sprintf(`"metadata": {%q: %q}`, storedKey, c.stored), `"os-extended-volumes:volumes_attached": [` + strings.Join(attached, ", ") + `]`}
+	return []string{
+		fmt.Sprintf(`"status": %q`, c.status), fmt.Sprintf(`"created": %q`, c.created.UTC().Format(time.RFC3339)),
+		fmt.Sprintf(`"metadata": {%q: %q}`, storedKey, c.stored), `"os-extended-volumes:volumes_attached": [` + strings.Join(attached, ", ") + `]`,
+	}
 }
 
 // builds makes nova build the server with disks, which it names by their tags.

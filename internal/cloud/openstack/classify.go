@@ -125,10 +125,8 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 		return cloud.Unavailable
 	case status != http.StatusNotFound && call.changes() && p.quota(status):
 		return cloud.Quota
-	case call.service == volume && status == http.StatusRequestEntityTooLarge && p.code == "overLimit" && strings.Contains(p.message, "maximum allowed limit"):
-		return cloud.Rejected // one volume may not be that large
-	case call.service == volume && status == http.StatusRequestEntityTooLarge && p.code == "overLimit" && !strings.Contains(p.message, "rate-limited"):
-		return cloud.Quota
+	case call.service == volume && status == http.StatusRequestEntityTooLarge && p.code == "overLimit":
+		return overLimit(p.message)
 	case status == http.StatusBadRequest && p.code == "badRequest" && call.changes() && noHost(p.message):
 		return cloud.NoHost
 	}
@@ -155,6 +153,17 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 	default:
 		return cloud.Rejected
 	}
+}
+
+// overLimit returns what a message of the block storage service about a limit means.
+func overLimit(message string) cloud.Kind {
+	switch {
+	case strings.Contains(message, "rate-limited"):
+		return cloud.Throttled
+	case strings.Contains(message, "maximum allowed limit"):
+		return cloud.Rejected // no volume may be that large
+	}
+	return cloud.Quota
 }
 
 // notFound returns what a 404 means. Only the service's own code proves that it is about

@@ -117,27 +117,36 @@ func (c *volumeClient) diskSetOf(ctx context.Context, op string, s *server) (dis
 			set.pending[disk] = append(set.pending[disk], v)
 		}
 	}
-	if !s.hasMadeDisks() || !slices.ContainsFunc(s.Volumes, func(a attachedVolume) bool { return a.Goes && !found[a.ID] }) {
+	if !s.hasMadeDisks() {
 		return set, nil
+	}
+	unknown := slices.DeleteFunc(slices.Clone(s.Volumes), func(a attachedVolume) bool { return !a.Goes || found[a.ID] })
+	return set, c.addTagged(ctx, op, s, set, unknown)
+}
+
+// addTagged adds to the volumes of a server those among some that compute made with it, by their tags.
+func (c *volumeClient) addTagged(ctx context.Context, op string, s *server, set diskSet, unknown []attachedVolume) *cloud.Error {
+	if len(unknown) == 0 {
+		return nil
 	}
 	tags, err := c.tagsOf(ctx, op, s.ID)
 	if err != nil {
-		return diskSet{}, err
+		return err
 	}
-	for _, a := range s.Volumes {
+	for _, a := range unknown {
 		disk := diskOfTag(tags[a.ID])
-		if !a.Goes || found[a.ID] || disk == "" {
+		if disk == "" {
 			continue
 		}
 		switch v, err := c.get(ctx, op, a.ID); {
 		case err != nil && err.Kind == cloud.NotFound: // compute lists it, and the service has lost it
 		case err != nil:
-			return diskSet{}, err
+			return err
 		case v.Metadata[volumeServerKey] == "":
 			set.attached[disk], set.unrecorded[a.ID] = v, true
 		}
 	}
-	return set, nil
+	return nil
 }
 
 // zone returns the availability zone of the volumes of the server; empty if it has none.

@@ -85,7 +85,7 @@ func (c *Client) observe(ctx context.Context, op string, kind operationKind, s *
 	}
 	switch kind {
 	case opCreate:
-		if s.Status == "BUILD" {
+		if s.Status == statusBuild {
 			return running, nil
 		}
 		if !s.hasMadeDisks() {

@@ -96,7 +96,7 @@ func (s *server) check() error {
 
 // states are what the statuses of servers mean. Those that are missing are unknown.
 var states = map[string]cloud.State{
-	"BUILD": cloud.StateBuilding, "REBUILD": cloud.StateBuilding, statusResize: cloud.StateBuilding, "REVERT_RESIZE": cloud.StateBuilding,
+	statusBuild: cloud.StateBuilding, "REBUILD": cloud.StateBuilding, statusResize: cloud.StateBuilding, "REVERT_RESIZE": cloud.StateBuilding,
 	"ACTIVE": cloud.StateActive, "REBOOT": cloud.StateActive, "HARD_REBOOT": cloud.StateActive, "PASSWORD": cloud.StateActive,
 	"MIGRATING": cloud.StateActive, "SHUTOFF": cloud.StateStopped, statusSuspended: cloud.StateSuspended, "ERROR": cloud.StateError,
 	"DELETED": cloud.StateDeleting, "SOFT_DELETED": cloud.StateDeleting,
@@ -121,6 +121,7 @@ func (s *server) state() cloud.State {
 
 // The statuses and tasks that decide more than a state.
 const (
+	statusBuild     = "BUILD"
 	statusActive    = "ACTIVE"
 	statusStopped   = "SHUTOFF"
 	statusSuspended = "SUSPENDED"

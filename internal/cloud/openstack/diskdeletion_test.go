@@ -1,0 +1,139 @@
+package openstack
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// someVolume returns a volume that is recorded as a disk of the server, in a status.
+func (c *cinder) someVolume(disk, status string, attachedTo ...string) *blockVolume {
+	v := c.add(blockVolume{Name: "web-" + disk, Status: status, GiB: 1, Metadata: map[string]string{volumeServerKey: someID, volumeDiskKey: disk}})
+	v.Metadata[volumeSelfKey] = v.ID
+	for _, id := range attachedTo {
+		v.Attachments = append(v.Attachments, struct {
+			ServerID string `json:"server_id"`
+		}{id})
+	}
+	return v
+}
+
+// goes marks a volume as one that is deleted with the server.
+func goes(v *blockVolume) *blockVolume {
+	v.Metadata[volumeGoesKey] = someID
+	return v
+}
+
+// adding makes a volume one that the server does not have yet.
+func adding(v *blockVolume) { delete(v.Metadata, volumeSelfKey) }
+
+func TestDisksOfAServerThatIsGone(t *testing.T) {
+	tests := map[string]struct {
+		make func(*cinder)
+		// left are how many volumes stay, and busy is whether the deletion has to be tried again.
+		left int
+		busy bool
+	}{
+		"none":                          {make: func(*cinder) {}},
+		"one that compute left":         {make: func(c *cinder) { goes(c.someVolume("data", volumeAvailable)) }},
+		"one that could not be grown":   {make: func(c *cinder) { goes(c.someVolume("data", volumeErrorExtends)) }},
+		"one that was being added":      {make: func(c *cinder) { adding(c.someVolume("more", volumeAvailable)) }},
+		"one that is being made":        {make: func(c *cinder) { adding(c.someVolume("more", "creating")) }, left: 1, busy: true},
+		"one with an error":             {make: func(c *cinder) { adding(c.someVolume("more", volumeError)) }},
+		"one that compute is detaching": {make: func(c *cinder) { goes(c.someVolume("data", "detaching", someID)) }, left: 1, busy: true},
+		"one that is being deleted":     {make: func(c *cinder) { goes(c.someVolume("data", "deleting")) }, left: 1},
+		"one that cannot be deleted":    {make: func(c *cinder) { goes(c.someVolume("data", "error_deleting")) }, left: 1},
+		"one with a snapshot, and another": {make: func(c *cinder) {
+			c.snapshotted[goes(c.someVolume("data", volumeAvailable)).ID] = true
+			goes(c.someVolume("logs", volumeAvailable))
+		}, left: 1},
+		"one that was detached before": {make: func(c *cinder) { c.someVolume("data", volumeAvailable) }, left: 1},
+		"one of another server now":    {make: func(c *cinder) { goes(c.someVolume("data", volumeInUse, otherID)) }, left: 1},
+		"one that another server gets": {make: func(c *cinder) { goes(c.someVolume("data", "reserved")) }, left: 1},
+		"a copy":                       {make: func(c *cinder) { goes(c.someVolume("data", volumeAvailable)).Metadata[volumeSelfKey] = otherID }, left: 1},
+		"one of somebody else": {make: func(c *cinder) {
+			c.add(blockVolume{Name: someID + "-blank-vol", Status: volumeAvailable})
+			c.ignores = true
+		}, left: 1},
+		"one of another server": {make: func(c *cinder) {
+			goes(c.someVolume("data", volumeAvailable)).Metadata[volumeServerKey] = otherID
+			c.ignores = true
+		}, left: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCinder(t)
+			tc.make(c)
+			err := c.client().DeleteDisks(t.Context(), someID)
+			if cloud.Is(err, cloud.Busy) != tc.busy || err != nil && !tc.busy || len(c.volumes) != tc.left {
+				t.Errorf("DeleteDisks: %v, %d volumes left, want %d", err, len(c.volumes), tc.left)
+			}
+		})
+	}
+}
+
+// TestDisksThatComputeLeavesAreToldFromThoseThatWereDetached has a disk that somebody detaches before the deletion, one that compute made
+// and that is not recorded, and a volume of somebody else. Compute deletes none of them.
+func TestDisksThatComputeLeavesAreToldFromThoseThatWereDetached(t *testing.T) {
+	c := newCinder(t)
+	c.builds("data")
+	c.someVolume("kept", volumeAvailable)
+	c.someVolume("logs", volumeInUse, someID)
+	c.add(blockVolume{Name: "theirs", Status: volumeInUse}).Attachments = c.volumes[0].Attachments
+	c.tags[c.volumes[3].ID], c.kept[c.volumes[3].ID] = "theirs", true
+	c.handle("DELETE"+aboutSome, func(w http.ResponseWriter, _ *http.Request) {
+		for _, v := range c.volumes {
+			v.Attachments, v.Status = nil, volumeAvailable
+		}
+		c.on("GET"+aboutSome, `{"itemNotFound": {"message": "gone", "code": 404}}`, http.StatusNotFound)
+		w.WriteHeader(http.StatusNoContent)
+	})
+	client := c.client()
+	if got, err := client.GetServer(t.Context(), someID); err != nil || got.Disks != "data=2048 logs=1024" {
+		t.Fatalf("GetServer: %q, %v", got.Disks, err)
+	}
+	c.down = http.StatusServiceUnavailable
+	if _, err := client.DeleteServer(t.Context(), someID); !cloud.Is(err, cloud.Unavailable) {
+		t.Errorf("DeleteServer while the disks cannot be read: %v", err)
+	}
+	c.down = 0
+	if result, err := client.DeleteServer(t.Context(), someID); err != nil || !result.Gone() {
+		t.Fatalf("DeleteServer: %+v, %v", result, err)
+	}
+	if err := client.DeleteDisks(t.Context(), someID); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, v := range c.volumes {
+		left = append(left, v.Name)
+	}
+	if diff := cmp.Diff([]string{"web-kept", "theirs"}, left); diff != "" {
+		t.Errorf("volumes left (-want +got):\n%s", diff)
+	}
+}
+
+// TestServerIsDeletedOnceItsVolumesAreMade has one that is being built, lately and for long.
+func TestServerIsDeletedOnceItsVolumesAreMade(t *testing.T) {
+	for since, want := range map[time.Duration]cloud.Kind{time.Minute: cloud.Busy, time.Hour: ""} {
+		c := newCinder(t)
+		c.builds("data")
+		c.status = statusBuild
+		c.created = time.Now().Add(-since)
+		c.on("DELETE"+aboutSome, "", http.StatusNoContent)
+		client := c.client()
+		if _, err := client.ListServers(t.Context(), cloud.ListServers{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.DeleteServer(t.Context(), someID); cloud.KindOf(err) != want {
+			t.Errorf("%s after the create: %v, want %q", since, err, want)
+		}
+		c.status = statusActive
+		if _, err := client.DeleteServer(t.Context(), someID); err != nil {
+			t.Errorf("%s after the create, once it is built: %v", since, err)
+		}
+	}
+}
