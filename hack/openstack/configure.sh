@@ -150,6 +150,7 @@ allow_resize_to_same_host = true
 vif_plugging_is_fatal = $wired
 vif_plugging_timeout = $wiring
 shutdown_timeout = 300
+block_device_allocate_retries_interval = 1
 [api]
 auth_strategy = keystone
 [api_database]
