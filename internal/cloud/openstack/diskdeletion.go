@@ -24,6 +24,9 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	case s.Status == statusBuild && s.hasMadeDisks() && time.Since(s.CreatedAt.Time) < buildsWithin:
 		return refuse(op, cloud.Busy, "the cloud is making the volumes of the server, and would leave them: it is deleted once it is built")
 	}
+	if len(s.Volumes) == 0 {
+		return nil
+	}
 	set, err := c.volumes.diskSetOf(ctx, op, s)
 	if err != nil {
 		err.Detail = "looking for its disks: " + err.Detail

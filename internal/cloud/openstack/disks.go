@@ -256,7 +256,7 @@ func notEnlarged(op, disk string, v blockVolume) *cloud.Error {
 }
 
 // finish does what is left until the volumes that were made for a server are its disks: it attaches them, and records which disk
-// they are. It reports whether that is done. A failure is why it cannot be done.
+// they are. It reports whether that is done. A failure is why it cannot be done for one, once it is done for the others.
 func (c *volumeClient) finish(ctx context.Context, op string, s *server) (done bool, failure, err *cloud.Error) {
 	set, err := c.diskSetOf(ctx, op, s)
 	if err != nil {
@@ -267,7 +267,7 @@ func (c *volumeClient) finish(ctx context.Context, op string, s *server) (done b
 	for disk, v := range set.attached {
 		switch {
 		case v.Status == volumeErrorExtends:
-			return false, notEnlarged(op, disk, v), nil
+			failure = notEnlarged(op, disk, v)
 		case v.Status == volumeExtending, slices.Contains(passing, v.Status):
 			done = false
 		case set.unrecorded[v.ID]:
@@ -283,14 +283,17 @@ func (c *volumeClient) finish(ctx context.Context, op string, s *server) (done b
 			waits, err := c.add(ctx, op, s, disk, v, has)
 			switch {
 			case err != nil && cloud.Is(err, cloud.Failed, cloud.Rejected, cloud.Forbidden):
-				return false, refuse(op, cloud.Failed, "%s", err.Detail), nil
+				failure = refuse(op, cloud.Failed, "%s", err.Detail)
 			case err != nil:
 				return false, nil, err
 			}
 			has, done = has || waits, done && !waits
 		}
 	}
-	return done, nil, nil
+	if !done {
+		return false, nil, nil
+	}
+	return failure == nil, failure, nil
 }
 
 // add does the next step until a volume that was made for a server is its disk, or deletes it if the server has the disk. It reports
@@ -316,10 +319,13 @@ func (c *volumeClient) add(ctx context.Context, op string, s *server, disk strin
 func (c *volumeClient) wasSent(id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	was := c.sent[id]
-	if was || len(c.sent) >= maxLookups {
+	if c.sent[id] {
+		delete(c.sent, id)
+		return true
+	}
+	if len(c.sent) >= maxLookups {
 		clear(c.sent)
 	}
-	c.sent[id] = !was
-	return was
+	c.sent[id] = true
+	return false
 }

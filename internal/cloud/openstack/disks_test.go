@@ -269,6 +269,9 @@ func TestDisksAreUnknownWhileTheBlockStorageServiceIsDown(t *testing.T) {
 	if _, err := client.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 2048}}); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("UpdateServer: %v", err)
 	}
+	if _, err := client.DeleteServer(t.Context(), someID); !cloud.Is(err, cloud.Unavailable) {
+		t.Errorf("DeleteServer: %v", err)
+	}
 	c.down, client.volumes.askAt = 0, time.Time{}
 	if got := read(); got != [2]cloud.Disks{"data=1024", "data=1024"} {
 		t.Errorf("disks %q after the service came back", got)
@@ -327,6 +330,21 @@ func TestAttachmentThatFailsEndsTheOperation(t *testing.T) {
 	c.follow(t, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 2048}}, "data=2048") // the volume of the other size is replaced
 	if len(c.volumes) != 1 {
 		t.Errorf("%d volumes, want 1", len(c.volumes))
+	}
+}
+
+// TestFailureOfOneDiskDoesNotKeepAnotherOne has one that could not be enlarged.
+func TestFailureOfOneDiskDoesNotKeepAnotherOne(t *testing.T) {
+	c := newCinder(t)
+	c.someVolume("data", volumeErrorExtends, someID)
+	client := c.client()
+	result, err := client.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 2048}, cloud.SetDisk{Name: "more", SizeMiB: 1024}})
+	var got cloud.Operation
+	for i := 0; err == nil && !got.Done && i < 9; i++ {
+		got, err = client.GetOperation(t.Context(), result.Operation)
+	}
+	if err != nil || got.Err == nil || !strings.Contains(got.Err.Detail, `could not enlarge disk "data"`) || !strings.Contains(string(c.disksIn()), "more=1024") {
+		t.Errorf("%+v, %v, disks %q", got, err, c.disksIn())
 	}
 }
 

@@ -112,7 +112,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		return cloud.Result{}, err
 	}
 	defer end()
-	if c.volumes.knownOf(id) || c.volumes.isBuilding(id) {
+	if c.volumes.mayHave(id) {
 		if err := c.releaseDisks(ctx, op, id); err != nil {
 			return cloud.Result{}, err
 		}

@@ -254,7 +254,7 @@ func (c *volumeClient) checkTypes(ctx context.Context, op string, wanted []strin
 		names = append(names, t.Name)
 	}
 	for _, name := range wanted {
-		if !slices.ContainsFunc(got.Types, func(t named) bool { return name == t.Name || name == t.ID }) {
+		if !slices.ContainsFunc(got.Types, func(t named) bool { return name == t.Name }) {
 			slices.Sort(names)
 			return refuse(op, cloud.Rejected, "no volume type is named %s; %s", quote(name),
 				transport.Truncate("there are: "+transport.Printable(strings.Join(names, ", ")), 2*maxReason))

@@ -173,6 +173,11 @@ func (c *volumeClient) put(found map[string]knownVolume, all bool) {
 	maps.Copy(c.known, found)
 }
 
+// mayHave reports whether a server may have disks: some are known, are being made, or cannot be read at the moment.
+func (c *volumeClient) mayHave(serverID string) bool {
+	return c.knownOf(serverID) || c.isBuilding(serverID) || !c.mayAsk()
+}
+
 // knownOf reports whether a volume is known that is a disk of a server.
 func (c *volumeClient) knownOf(serverID string) bool {
 	c.mu.Lock()
@@ -185,12 +190,15 @@ func (c *volumeClient) knownOf(serverID string) bool {
 	return false
 }
 
-// forget drops what is known of the volumes of a server.
+// forget makes the volumes of a server be read again.
 func (c *volumeClient) forget(s *server) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range s.Volumes {
-		delete(c.known, a.ID)
+		if v, known := c.known[a.ID]; known {
+			v.at = time.Time{}
+			c.known[a.ID] = v
+		}
 	}
 }
 

@@ -177,11 +177,17 @@ func TestDisksThatCannotBeChangedKeepNoServerOnOrOff(t *testing.T) {
 
 func TestDisksThatAreUnknownAreNeitherChangedNorLost(t *testing.T) {
 	shown := []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Size: "1Gi"}}
-	h := harnessWithServer(t, everything, onRecord(twoDisks(), hadDisks(shown...)), serverWith(hasDisks(cloud.DisksUnknown)))
+	root := &pcapi.VMRootDiskStatus{Size: "20Gi"}
+	rooted := func(vm *pcapi.VM) {
+		vm.Spec.RootDisk, vm.Status.RootDisk = &pcapi.VMRootDisk{Size: "30Gi"}, root.DeepCopy()
+	}
+	caps := cloud.NewCapabilities(append(without(), cloud.WithRootDisk)...)
+	h := harnessWithServer(t, caps, onRecord(twoDisks(), hadDisks(shown...), rooted), serverWith(hasDisks(cloud.DisksUnknown)))
 	h.mustReconcile()
 	h.wantCalls()
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
-	equal(t, "status", shown, h.vm().Status.Disks)
+	equal(t, "disks in the status", shown, h.vm().Status.Disks)
+	equal(t, "root disk in the status", root, h.vm().Status.RootDisk)
 }
 
 // keepsDisks is a cloud whose disks outlive their servers.

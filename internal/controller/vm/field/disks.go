@@ -130,12 +130,16 @@ func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error
 	return nil
 }
 
+// isBuilt reports whether a server has all disks that it was created with.
+func isBuilt(server cloud.Server) bool {
+	return server.State == cloud.StateActive || server.State == cloud.StateStopped || server.State == cloud.StateSuspended
+}
+
 // diskStatus returns what the status shows of the disks of a server: those that the cloud
 // reports, and those of the spec that the VM had before.
 func diskStatus(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) []pcapi.VMDiskStatus {
 	last := vm.Status.Disks
-	built := server.State == cloud.StateActive || server.State == cloud.StateStopped || server.State == cloud.StateSuspended
-	if !built || server.Disks == cloud.DisksUnknown || server.Disks == "" && (len(last) == 0 || !caps.Has(cloud.WithDisks)) {
+	if !isBuilt(server) || server.Disks == cloud.DisksUnknown || server.Disks == "" && (len(last) == 0 || !caps.Has(cloud.WithDisks)) {
 		return last
 	}
 	var status []pcapi.VMDiskStatus

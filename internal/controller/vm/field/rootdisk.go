@@ -34,6 +34,9 @@ var RootDisk = Field{
 	},
 	Drift: rootDiskDrift,
 	Report: func(vm *pcapi.VM, server cloud.Server, _ cloud.Capabilities) {
+		if !isBuilt(server) || server.Disks == cloud.DisksUnknown {
+			return
+		}
 		vm.Status.RootDisk = nil
 		if root := server.RootDisk; root != (cloud.RootDisk{}) {
 			vm.Status.RootDisk = &pcapi.VMRootDiskStatus{Size: quantityOf(root.SizeMiB), Type: root.Type}
