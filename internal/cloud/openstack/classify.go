@@ -125,11 +125,14 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 		return cloud.Unavailable
 	case status != http.StatusNotFound && call.changes() && p.quota(status):
 		return cloud.Quota
-	case call.service == volume && status == http.StatusRequestEntityTooLarge && p.code == "overLimit":
-		return overLimit(p.message)
 	case status == http.StatusBadRequest && p.code == "badRequest" && call.changes() && noHost(p.message):
 		return cloud.NoHost
 	}
+	return kindOfStatus(call, status, p)
+}
+
+// kindOfStatus returns what a refusal means for the call whose body does not decide that alone.
+func kindOfStatus(call *call, status int, p problem) cloud.Kind {
 	switch status {
 	case http.StatusNotFound:
 		return notFound(call, p)
@@ -139,7 +142,7 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 		}
 		return cloud.Forbidden
 	case http.StatusRequestEntityTooLarge:
-		return cloud.Throttled // what compute answered before 429
+		return overLimit(call, p)
 	case http.StatusConflict:
 		switch {
 		case call.about == aboutNetwork:
@@ -155,13 +158,14 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 	}
 }
 
-// overLimit returns what a message of the block storage service about a limit means.
-func overLimit(message string) cloud.Kind {
+// overLimit returns what a 413 means: compute answered so before 429, and the block storage service does so for quotas, whose names the
+// administrator chooses, and for limits of a volume.
+func overLimit(call *call, p problem) cloud.Kind {
 	switch {
-	case strings.Contains(message, "rate-limited"):
+	case call.service != volume, p.code != "overLimit", strings.Contains(p.message, "rate-limited"):
 		return cloud.Throttled
-	case strings.Contains(message, "maximum allowed limit"):
-		return cloud.Rejected // no volume may be that large
+	case strings.Contains(p.message, "maximum allowed limit"):
+		return cloud.Rejected
 	}
 	return cloud.Quota
 }
