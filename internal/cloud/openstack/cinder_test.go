@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -30,7 +29,6 @@ type cinder struct {
 	target map[string]int
 	// status is that of the server, and stored the mark that it was created with volumes.
 	status, stored string
-	created        time.Time
 	// changes counts the calls that change something. The one with the number lost gets no answer, and has no effect if unsent.
 	changes, lost int
 	unsent        bool
@@ -79,7 +77,7 @@ func (c *cinder) shown() []string {
 		}
 	}
 	return []string{
-		fmt.Sprintf(`"status": %q`, c.status), fmt.Sprintf(`"created": %q`, c.created.UTC().Format(time.RFC3339)),
+		fmt.Sprintf(`"status": %q`, c.status),
 		fmt.Sprintf(`"metadata": {%q: %q}`, storedKey, c.stored), `"os-extended-volumes:volumes_attached": [` + strings.Join(attached, ", ") + `]`,
 	}
 }

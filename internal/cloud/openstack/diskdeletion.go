@@ -3,29 +3,18 @@ package openstack
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// buildsWithin is for how long the deletion of a server waits until compute has made its volumes. Compute leaves those that it makes while
-// the server is deleted.
-const buildsWithin = 10 * time.Minute
-
 var _ cloud.DiskRemover = (*Client)(nil)
 
-// releaseDisks records of the disks of a server that they are deleted with it. It fails with Busy while compute makes them. Compute deletes them with the server; one that it cannot
+// releaseDisks records of the disks of a server that they are deleted with it. Compute deletes them with the server; one that it cannot
 // delete is not confused with a volume that somebody has detached before.
 func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	s, err := c.read(ctx, op, id)
-	switch {
-	case err != nil || s.deleting():
+	if err != nil || s.deleting() || len(s.Volumes) == 0 {
 		return err
-	case s.Status == statusBuild && s.hasMadeDisks() && time.Since(s.CreatedAt.Time) < buildsWithin:
-		return refuse(op, cloud.Busy, "the cloud is making the volumes of the server, and would leave them: it is deleted once it is built")
-	}
-	if len(s.Volumes) == 0 {
-		return nil
 	}
 	set, err := c.volumes.diskSetOf(ctx, op, s)
 	if err != nil {

@@ -3,7 +3,6 @@ package openstack
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -113,27 +112,5 @@ func TestDisksThatComputeLeavesAreToldFromThoseThatWereDetached(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"web-kept", "theirs"}, left); diff != "" {
 		t.Errorf("volumes left (-want +got):\n%s", diff)
-	}
-}
-
-// TestServerIsDeletedOnceItsVolumesAreMade has one that is being built, lately and for long.
-func TestServerIsDeletedOnceItsVolumesAreMade(t *testing.T) {
-	for since, want := range map[time.Duration]cloud.Kind{time.Minute: cloud.Busy, time.Hour: ""} {
-		c := newCinder(t)
-		c.builds("data")
-		c.status = statusBuild
-		c.created = time.Now().Add(-since)
-		c.on("DELETE"+aboutSome, "", http.StatusNoContent)
-		client := c.client()
-		if _, err := client.ListServers(t.Context(), cloud.ListServers{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := client.DeleteServer(t.Context(), someID); cloud.KindOf(err) != want {
-			t.Errorf("%s after the create: %v, want %q", since, err, want)
-		}
-		c.status = statusActive
-		if _, err := client.DeleteServer(t.Context(), someID); err != nil {
-			t.Errorf("%s after the create, once it is built: %v", since, err)
-		}
 	}
 }

@@ -138,7 +138,7 @@ func (u *unnamed) hold(names *imageNames, s *server) bool {
 
 // holdStored reports whether a server waits until the volumes of the page are looked up.
 func (u *unnamed) holdStored(s *server) bool {
-	if len(s.Volumes) == 0 && !s.hasMadeDisks() {
+	if len(s.Volumes) == 0 {
 		return false
 	}
 	u.servers = append(u.servers, s)

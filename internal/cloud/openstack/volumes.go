@@ -75,14 +75,12 @@ type volumeClient struct {
 	askAt time.Time
 	// unusable is whether the service refused the account.
 	unusable bool
-	// building are the servers that compute makes volumes for, and that were last seen without all of them, by id.
-	building map[string]bool
 	// sent are the volumes that compute was asked to attach, by id.
 	sent map[string]bool
 }
 
 func newVolumeClient(s *session) *volumeClient {
-	return &volumeClient{session: s, known: map[string]knownVolume{}, building: map[string]bool{}, sent: map[string]bool{}}
+	return &volumeClient{session: s, known: map[string]knownVolume{}, sent: map[string]bool{}}
 }
 
 // hasDisks reports whether servers can have disks, as far as it is known: the cloud has a block storage service, which accepts

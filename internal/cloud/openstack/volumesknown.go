@@ -35,7 +35,6 @@ type knownVolume struct {
 // identify sets the disks of servers that have volumes. They are unknown where the block storage service does not answer, or is not
 // to be had any more.
 func (c *volumeClient) identify(ctx context.Context, op string, servers []*server) {
-	c.noteBuilding(servers)
 	servers = slices.DeleteFunc(servers, func(s *server) bool { return len(s.Volumes) == 0 || s.Status == statusBuild || s.deleting() })
 	if len(servers) == 0 {
 		return
@@ -57,27 +56,6 @@ func (c *volumeClient) identify(ctx context.Context, op string, servers []*serve
 		}
 		s.disks, s.root = c.disksOf(s)
 	}
-}
-
-// noteBuilding takes note of which servers are being built with volumes.
-func (c *volumeClient) noteBuilding(servers []*server) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range servers {
-		switch {
-		case s.Status != statusBuild:
-			delete(c.building, s.ID)
-		case s.hasMadeDisks() && len(c.building) < maxLookups:
-			c.building[s.ID] = true
-		}
-	}
-}
-
-// isBuilding reports whether a server was last seen while compute made its volumes.
-func (c *volumeClient) isBuilding(serverID string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.building[serverID]
 }
 
 // knows reports whether all volumes of servers are known, and were read lately.
@@ -173,10 +151,8 @@ func (c *volumeClient) put(found map[string]knownVolume, all bool) {
 	maps.Copy(c.known, found)
 }
 
-// mayHave reports whether a server may have disks: some are known, are being made, or cannot be read at the moment.
-func (c *volumeClient) mayHave(serverID string) bool {
-	return c.knownOf(serverID) || c.isBuilding(serverID) || !c.mayAsk()
-}
+// mayHave reports whether a server may have disks: some are known, or volumes cannot be read at the moment.
+func (c *volumeClient) mayHave(serverID string) bool { return c.knownOf(serverID) || !c.mayAsk() }
 
 // knownOf reports whether a volume is known that is a disk of a server.
 func (c *volumeClient) knownOf(serverID string) bool {
