@@ -25,7 +25,7 @@ type RESTCloud struct {
 	// means that the cloud is asked. Can be changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Capabilities"
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Capabilities []RESTCapability `json:"capabilities,omitzero"`
 }

@@ -235,7 +235,7 @@ type CloudStatus struct {
 	// see the message of the Ready condition.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Capabilities"
 	// +listType=set
-	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
 	// +optional
 	Capabilities []string `json:"capabilities,omitempty"`

@@ -126,6 +126,8 @@ var ruleCases = []ruleCase{
 	{kind: "VM", spec: diskVM, status: diskVMsStatus, edit: `{"spec":{"disks":[{"name":"data","size":"20Gi","type":"fast"}]}}`, says: "spec.disks: Forbidden: " + diskTypeStays},
 	{kind: "VM", spec: `{vmname: web, disks: [{name: data, size: 20Gi, type: "a\nb"}]}`, says: `spec.disks[0].type: Invalid value: "a\nb": ` + diskTypeRule},
 	{kind: "VM", spec: `{vmname: web, rootDisk: {type: "a\u2028b"}}`, says: `spec.rootDisk.type: Invalid value: "a\u2028b": ` + diskTypeRule},
+	{kind: "VmGroup", spec: `{rootDisk: {type: "a\nb"}}`, says: `spec.rootDisk.type: Invalid value: "a\nb": ` + diskTypeRule},
+	{kind: "VmGroup", spec: `{disks: [{name: data, size: 20Gi, type: "a\nb"}]}`, says: `spec.disks[0].type: Invalid value: "a\nb": ` + diskTypeRule},
 	{kind: "VmGroup", spec: `{rootDisk: {}}`, says: "spec.rootDisk: Required value: rootDisk has neither size nor type: set one of them, or remove rootDisk"},
 	{kind: "VM", spec: `{vmname: web, rootDisk: {size: 1500M}}`, says: `spec.rootDisk.size: Invalid value: "1500M": ` + sizeRule},
 	{kind: "VM", spec: rootVM, status: rootVMsStatus, edit: `{"spec":{"rootDisk":{"size":"15Gi"}}}`,

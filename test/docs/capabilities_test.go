@@ -25,7 +25,15 @@ func TestCapabilitiesAreWhereUsersAndCloudsLook(t *testing.T) {
 	var enum []string
 	for _, definition := range definitions(t) {
 		if definition.Spec.Names.Kind == "Cloud" {
-			rest := definition.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["rest"]
+			schema := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+			rest := schema.Properties["spec"].Properties["rest"]
+			for field, most := range map[string]*int64{
+				"spec.rest.capabilities": rest.Properties["capabilities"].MaxItems, "status.capabilities": schema.Properties["status"].Properties["capabilities"].MaxItems,
+			} {
+				if most == nil || *most < int64(len(constants)) {
+					t.Errorf("%s of a Cloud has no room for all %d capabilities", field, len(constants))
+				}
+			}
 			for _, value := range rest.Properties["capabilities"].Items.Schema.Enum {
 				enum = append(enum, string(value.Raw))
 			}
