@@ -132,7 +132,7 @@ func (c *cinder) attach(w http.ResponseWriter, r *http.Request) {
 	var sent struct {
 		VolumeAttachment struct {
 			VolumeID string `json:"volumeId"`
-			Goes     bool   `json:"delete_on_termination"`
+			Delete   bool   `json:"delete_on_termination"`
 		} `json:"volumeAttachment"`
 	}
 	_ = json.NewDecoder(r.Body).Decode(&sent)
@@ -148,7 +148,7 @@ func (c *cinder) attach(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 		v.Status = "attaching"
-		c.kept[v.ID] = !sent.VolumeAttachment.Goes
+		c.kept[v.ID] = !sent.VolumeAttachment.Delete
 		v.Attachments = append(v.Attachments, struct {
 			ServerID string `json:"server_id"`
 		}{someID})

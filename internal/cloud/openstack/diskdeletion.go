@@ -12,20 +12,27 @@ var _ cloud.DiskRemover = (*Client)(nil)
 // releaseDisks records of the disks of a server that they are deleted with it. Compute deletes them with the server; one that it cannot
 // delete is not confused with a volume that somebody has detached before.
 func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
+	if usable, err := c.volumes.hasDisks(ctx, op); err != nil || !usable {
+		return err
+	}
 	s, err := c.read(ctx, op, id)
 	if err != nil || s.deleting() || len(s.Volumes) == 0 {
 		return err
 	}
 	set, err := c.volumes.diskSetOf(ctx, op, s)
-	if err != nil {
+	switch {
+	case err == nil:
+	case cloud.Is(err, cloud.Forbidden, cloud.Unsupported): // compute deletes the volumes all the same
+		return nil
+	default:
 		err.Detail = "looking for its disks: " + err.Detail
 		return err
 	}
 	for disk, v := range set.attached {
-		if v.Metadata[volumeGoesKey] == id {
+		if v.Metadata[volumeDeletedKey] == id {
 			continue
 		}
-		marks := map[string]string{volumeServerKey: id, volumeDiskKey: disk, volumeSelfKey: v.ID, volumeGoesKey: id}
+		marks := map[string]string{volumeServerKey: id, volumeDiskKey: disk, volumeSelfKey: v.ID, volumeDeletedKey: id}
 		if err := c.volumes.annotate(ctx, op, v.ID, marks); err != nil && !cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Forbidden) {
 			return err
 		}
@@ -51,14 +58,14 @@ func (c *Client) DeleteDisks(ctx context.Context, serverID string) error {
 	}
 	var busy *cloud.Error
 	for _, v := range listed {
-		goes := v.diskOf(serverID) != "" && (v.pending() || v.Metadata[volumeGoesKey] == serverID)
+		deleted := v.diskOf(serverID) != "" && (v.pending() || v.Metadata[volumeDeletedKey] == serverID)
 		switch {
-		case !goes, len(v.Attachments) > 0 && !v.attachedTo(serverID):
+		case !deleted, len(v.Attachments) > 0 && !v.attachedTo(serverID):
 		case slices.Contains(deletable, v.Status):
 			if err := c.volumes.remove(ctx, op, v.ID); err != nil && !cloud.Is(err, cloud.Rejected, cloud.Forbidden) {
 				return err
 			}
-		case v.attachedTo(serverID), v.pending() && slices.Contains(passing, v.Status), v.Status == "detaching":
+		case v.attachedTo(serverID), v.pending() && slices.Contains(transient, v.Status), v.Status == "detaching":
 			busy = refuse(op, cloud.Busy, "volume %s is in the status %s: it is deleted once it is available", v.ID, quote(v.Status))
 		}
 	}

@@ -21,9 +21,9 @@ func (c *cinder) someVolume(disk, status string, attachedTo ...string) *blockVol
 	return v
 }
 
-// goes marks a volume as one that is deleted with the server.
-func goes(v *blockVolume) *blockVolume {
-	v.Metadata[volumeGoesKey] = someID
+// deletedWith marks a volume as one that is deleted with the server.
+func deletedWith(v *blockVolume) *blockVolume {
+	v.Metadata[volumeDeletedKey] = someID
 	return v
 }
 
@@ -38,28 +38,28 @@ func TestDisksOfAServerThatIsGone(t *testing.T) {
 		busy bool
 	}{
 		"none":                          {make: func(*cinder) {}},
-		"one that compute left":         {make: func(c *cinder) { goes(c.someVolume("data", volumeAvailable)) }},
-		"one that could not be grown":   {make: func(c *cinder) { goes(c.someVolume("data", volumeErrorExtends)) }},
+		"one that compute left":         {make: func(c *cinder) { deletedWith(c.someVolume("data", volumeAvailable)) }},
+		"one that could not be grown":   {make: func(c *cinder) { deletedWith(c.someVolume("data", volumeErrorExtends)) }},
 		"one that was being added":      {make: func(c *cinder) { adding(c.someVolume("more", volumeAvailable)) }},
 		"one that is being made":        {make: func(c *cinder) { adding(c.someVolume("more", "creating")) }, left: 1, busy: true},
 		"one with an error":             {make: func(c *cinder) { adding(c.someVolume("more", volumeError)) }},
-		"one that compute is detaching": {make: func(c *cinder) { goes(c.someVolume("data", "detaching", someID)) }, left: 1, busy: true},
-		"one that is being deleted":     {make: func(c *cinder) { goes(c.someVolume("data", "deleting")) }, left: 1},
-		"one that cannot be deleted":    {make: func(c *cinder) { goes(c.someVolume("data", "error_deleting")) }, left: 1},
+		"one that compute is detaching": {make: func(c *cinder) { deletedWith(c.someVolume("data", "detaching", someID)) }, left: 1, busy: true},
+		"one that is being deleted":     {make: func(c *cinder) { deletedWith(c.someVolume("data", "deleting")) }, left: 1},
+		"one that cannot be deleted":    {make: func(c *cinder) { deletedWith(c.someVolume("data", "error_deleting")) }, left: 1},
 		"one with a snapshot, and another": {make: func(c *cinder) {
-			c.snapshotted[goes(c.someVolume("data", volumeAvailable)).ID] = true
-			goes(c.someVolume("logs", volumeAvailable))
+			c.snapshotted[deletedWith(c.someVolume("data", volumeAvailable)).ID] = true
+			deletedWith(c.someVolume("logs", volumeAvailable))
 		}, left: 1},
 		"one that was detached before": {make: func(c *cinder) { c.someVolume("data", volumeAvailable) }, left: 1},
-		"one of another server now":    {make: func(c *cinder) { goes(c.someVolume("data", volumeInUse, otherID)) }, left: 1},
-		"one that another server gets": {make: func(c *cinder) { goes(c.someVolume("data", "reserved")) }, left: 1},
-		"a copy":                       {make: func(c *cinder) { goes(c.someVolume("data", volumeAvailable)).Metadata[volumeSelfKey] = otherID }, left: 1},
+		"one of another server now":    {make: func(c *cinder) { deletedWith(c.someVolume("data", volumeInUse, otherID)) }, left: 1},
+		"one that another server gets": {make: func(c *cinder) { deletedWith(c.someVolume("data", "reserved")) }, left: 1},
+		"a copy":                       {make: func(c *cinder) { deletedWith(c.someVolume("data", volumeAvailable)).Metadata[volumeSelfKey] = otherID }, left: 1},
 		"one of somebody else": {make: func(c *cinder) {
 			c.add(blockVolume{Name: someID + "-blank-vol", Status: volumeAvailable})
 			c.ignores = true
 		}, left: 1},
 		"one of another server": {make: func(c *cinder) {
-			goes(c.someVolume("data", volumeAvailable)).Metadata[volumeServerKey] = otherID
+			deletedWith(c.someVolume("data", volumeAvailable)).Metadata[volumeServerKey] = otherID
 			c.ignores = true
 		}, left: 1},
 	}
@@ -112,5 +112,27 @@ func TestDisksThatComputeLeavesAreToldFromThoseThatWereDetached(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"web-kept", "theirs"}, left); diff != "" {
 		t.Errorf("volumes left (-want +got):\n%s", diff)
+	}
+}
+
+// TestDeletionDoesNotNeedABlockStorageServiceThatIsGone has one that is not in the catalog any more, and one that refuses the account.
+func TestDeletionDoesNotNeedABlockStorageServiceThatIsGone(t *testing.T) {
+	for name, lose := range map[string]func(*cinder){
+		"not in the catalog": func(c *cinder) { c.catalog, c.token = c.catalog[:3], "another" },
+		"forbidden":          func(c *cinder) { c.down = http.StatusForbidden },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCinder(t)
+			c.someVolume("data", volumeInUse, someID)
+			c.on("DELETE"+aboutSome, "", http.StatusNoContent)
+			client := c.client()
+			if got, err := client.GetServer(t.Context(), someID); err != nil || got.Disks != "data=1024" {
+				t.Fatalf("GetServer: %q, %v", got.Disks, err)
+			}
+			lose(c)
+			if _, err := client.DeleteServer(t.Context(), someID); err != nil {
+				t.Errorf("DeleteServer: %v", err)
+			}
+		})
 	}
 }

@@ -117,10 +117,10 @@ func (c *volumeClient) diskSetOf(ctx context.Context, op string, s *server) (dis
 			set.pending[disk] = append(set.pending[disk], v)
 		}
 	}
-	if !s.hasMadeDisks() {
+	if !s.hasVolumesOfCreate() {
 		return set, nil
 	}
-	unknown := slices.DeleteFunc(slices.Clone(s.Volumes), func(a attachedVolume) bool { return !a.Goes || found[a.ID] })
+	unknown := slices.DeleteFunc(slices.Clone(s.Volumes), func(a attachedVolume) bool { return !a.DeleteOnTermination || found[a.ID] })
 	return set, c.addTagged(ctx, op, s, set, unknown)
 }
 
@@ -268,7 +268,7 @@ func (c *volumeClient) finish(ctx context.Context, op string, s *server) (done b
 		switch {
 		case v.Status == volumeErrorExtends:
 			failure = notEnlarged(op, disk, v)
-		case v.Status == volumeExtending, slices.Contains(passing, v.Status):
+		case v.Status == volumeExtending, slices.Contains(transient, v.Status):
 			done = false
 		case set.unrecorded[v.ID]:
 			err := c.record(ctx, op, s, v.ID, disk, v.Name == volumeName(s.Name, disk))
@@ -307,25 +307,33 @@ func (c *volumeClient) add(ctx context.Context, op string, s *server, disk strin
 			return false, err
 		}
 		return false, refuse(op, cloud.Failed, "the cloud could not make the volume of %s", diskText(disk))
-	case v.Status == volumeAvailable && c.wasSent(v.ID):
+	case v.Status == volumeAvailable && c.wasAccepted(v.ID):
 		return false, refuse(op, cloud.Failed, "the cloud accepted %s, and could not attach it to the server", diskText(disk))
 	case v.Status == volumeAvailable:
-		return true, explainVolume(c.attach(ctx, op, s.ID, v.ID), disk)
+		if err := c.attach(ctx, op, s.ID, v.ID); err != nil {
+			return false, explainVolume(err, disk)
+		}
+		c.noteAccepted(v.ID)
+		return true, nil
 	}
-	return !has && slices.Contains(passing, v.Status), nil
+	return !has && slices.Contains(transient, v.Status), nil
 }
 
-// wasSent reports whether compute was asked to attach a volume, once.
-func (c *volumeClient) wasSent(id string) bool {
+// noteAccepted takes note that compute accepted a volume.
+func (c *volumeClient) noteAccepted(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sent[id] {
-		delete(c.sent, id)
-		return true
+	if len(c.accepted) >= maxLookups {
+		clear(c.accepted)
 	}
-	if len(c.sent) >= maxLookups {
-		clear(c.sent)
-	}
-	c.sent[id] = true
-	return false
+	c.accepted[id] = true
+}
+
+// wasAccepted reports whether compute accepted a volume, and forgets that.
+func (c *volumeClient) wasAccepted(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	accepted := c.accepted[id]
+	delete(c.accepted, id)
+	return accepted
 }

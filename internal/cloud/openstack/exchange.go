@@ -38,6 +38,9 @@ func (x *exchange) provider(token string) *gophercloud.ProviderClient {
 // send sends a call once, through gophercloud, and reads the answer. The answer is
 // that of a refusal too; its status is 0 if there was none.
 func (x *exchange) send(ctx context.Context, call *call, g *grant) (*answer, *cloud.Error) {
+	if g.services[call.service] == "" {
+		return &answer{}, refuse(call.op, cloud.Unsupported, "the catalog of services has no usable endpoint of a %s service", call.service)
+	}
 	limit := call.limit
 	if limit == 0 {
 		limit = maxBody

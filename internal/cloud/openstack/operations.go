@@ -88,7 +88,7 @@ func (c *Client) observe(ctx context.Context, op string, kind operationKind, s *
 		if s.Status == statusBuild {
 			return running, nil
 		}
-		if !s.hasMadeDisks() {
+		if !s.hasVolumesOfCreate() {
 			return done, nil
 		}
 		return c.observeDisks(ctx, op, s)

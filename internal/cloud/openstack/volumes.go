@@ -24,8 +24,8 @@ const (
 	// volumeSelfKey has the id of the volume itself once it is attached. A copy, such as a backup that was restored, has that of the
 	// original, and is no disk.
 	volumeSelfKey = "privatecloud:volume"
-	// volumeGoesKey has the id of the server with which the volume is being deleted.
-	volumeGoesKey = "privatecloud:deleted-with"
+	// volumeDeletedKey has the id of the server with which the volume is being deleted.
+	volumeDeletedKey = "privatecloud:deleted-with"
 )
 
 // The statuses of volumes that decide something.
@@ -38,8 +38,8 @@ const (
 )
 
 var (
-	// passing are the statuses that a volume leaves by itself while it is made or attached.
-	passing = []string{"creating", "downloading", "reserved", "attaching"}
+	// transient are the statuses that a volume leaves by itself while it is made or attached.
+	transient = []string{"creating", "downloading", "reserved", "attaching"}
 	// deletable are the statuses in which a volume can be deleted.
 	deletable = []string{volumeAvailable, volumeError, volumeErrorExtends, "error_restoring", "error_managing"}
 )
@@ -75,12 +75,12 @@ type volumeClient struct {
 	askAt time.Time
 	// unusable is whether the service refused the account.
 	unusable bool
-	// sent are the volumes that compute was asked to attach, by id.
-	sent map[string]bool
+	// accepted are the volumes that compute accepted to attach, by id.
+	accepted map[string]bool
 }
 
 func newVolumeClient(s *session) *volumeClient {
-	return &volumeClient{session: s, known: map[string]knownVolume{}, sent: map[string]bool{}}
+	return &volumeClient{session: s, known: map[string]knownVolume{}, accepted: map[string]bool{}}
 }
 
 // hasDisks reports whether servers can have disks, as far as it is known: the cloud has a block storage service, which accepts
@@ -145,8 +145,8 @@ func (v blockVolume) attachedTo(serverID string) bool {
 // attachedVolume is a volume of a server in the JSON of the compute service.
 type attachedVolume struct {
 	ID string `json:"id"`
-	// Goes is whether the volume is deleted with the server.
-	Goes bool `json:"delete_on_termination"`
+	// DeleteOnTermination is whether the volume is deleted with the server.
+	DeleteOnTermination bool `json:"delete_on_termination"`
 }
 
 // listOf lists the volumes that are recorded as disks of a server, in the order of their ids.

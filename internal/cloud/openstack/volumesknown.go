@@ -28,8 +28,8 @@ type knownVolume struct {
 	server, disk string
 	mib          int
 	at           time.Time
-	// unasked: it is not recorded whose disk the volume is, and its tag was not read. byTag: its tag says what it is.
-	unasked, byTag bool
+	// tagUnread: it is not recorded whose disk the volume is, and its tag was not read. byTag: its tag says what it is.
+	tagUnread, byTag bool
 }
 
 // identify sets the disks of servers that have volumes. They are unknown where the block storage service does not answer, or is not
@@ -50,7 +50,7 @@ func (c *volumeClient) identify(ctx context.Context, op string, servers []*serve
 	}
 	lookups := 0
 	for _, s := range servers {
-		if c.unasked(s) && lookups < maxTagLookups && c.mayAsk() {
+		if c.tagUnread(s) && lookups < maxTagLookups && c.mayAsk() {
 			lookups++
 			c.note(c.askTags(ctx, op, s))
 		}
@@ -116,7 +116,7 @@ func (c *volumeClient) refresh(ctx context.Context, op string, servers []*server
 		}
 		found := map[string]knownVolume{}
 		for _, a := range s.Volumes {
-			found[a.ID] = knownVolume{at: at, unasked: s.hasMadeDisks() && a.Goes}
+			found[a.ID] = knownVolume{at: at, tagUnread: s.hasVolumesOfCreate() && a.DeleteOnTermination}
 		}
 		for _, v := range listed {
 			found[v.ID] = v.known(at)
@@ -128,7 +128,7 @@ func (c *volumeClient) refresh(ctx context.Context, op string, servers []*server
 
 // known returns what is kept of a volume.
 func (v blockVolume) known(at time.Time) knownVolume {
-	k := knownVolume{mib: v.GiB * mibPerGiB, at: at, unasked: v.Metadata[volumeServerKey] == ""}
+	k := knownVolume{mib: v.GiB * mibPerGiB, at: at, tagUnread: v.Metadata[volumeServerKey] == ""}
 	if v.Metadata[volumeSelfKey] == v.ID || v.pending() {
 		k.server, k.disk = v.Metadata[volumeServerKey], v.Metadata[volumeDiskKey]
 	}
@@ -140,8 +140,8 @@ func (c *volumeClient) put(found map[string]knownVolume, all bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, v := range found {
-		if before := c.known[id]; v.unasked && before.byTag {
-			v.unasked, v.byTag, v.server, v.disk, v.mib = false, true, before.server, before.disk, cmp.Or(v.mib, before.mib)
+		if before := c.known[id]; v.tagUnread && before.byTag {
+			v.tagUnread, v.byTag, v.server, v.disk, v.mib = false, true, before.server, before.disk, cmp.Or(v.mib, before.mib)
 			found[id] = v
 		}
 	}
@@ -178,15 +178,15 @@ func (c *volumeClient) forget(s *server) {
 	}
 }
 
-// unasked reports whether a server has a volume that may be a disk, although that is not recorded: compute made it with the server.
-func (c *volumeClient) unasked(s *server) bool {
-	if !s.hasMadeDisks() {
+// tagUnread reports whether a server has a volume that may be a disk, although that is not recorded: compute made it with the server.
+func (c *volumeClient) tagUnread(s *server) bool {
+	if !s.hasVolumesOfCreate() {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range s.Volumes {
-		if a.Goes && c.known[a.ID].unasked {
+		if a.DeleteOnTermination && c.known[a.ID].tagUnread {
 			return true
 		}
 	}
@@ -204,10 +204,10 @@ func (c *volumeClient) askTags(ctx context.Context, op string, s *server) *cloud
 		c.mu.Lock()
 		v := c.known[a.ID]
 		c.mu.Unlock()
-		if !v.unasked || !a.Goes {
+		if !v.tagUnread || !a.DeleteOnTermination {
 			continue
 		}
-		v.unasked, v.byTag, v.at = false, true, time.Now()
+		v.tagUnread, v.byTag, v.at = false, true, time.Now()
 		if v.disk = diskOfTag(tags[a.ID]); v.disk != "" && v.mib == 0 {
 			read, err := c.get(ctx, op, a.ID)
 			if err != nil && err.Kind != cloud.NotFound {
@@ -230,7 +230,7 @@ func (c *volumeClient) disksOf(s *server) (disks cloud.Disks, root int) {
 	for _, a := range s.Volumes {
 		v, known := c.known[a.ID]
 		switch {
-		case !known, a.Goes && v.unasked && s.hasMadeDisks():
+		case !known, a.DeleteOnTermination && v.tagUnread && s.hasVolumesOfCreate():
 			return cloud.DisksUnknown, 0
 		case v.mib == 0:
 		case v.disk == rootDisk && v.server == s.ID:

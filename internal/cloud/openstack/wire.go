@@ -174,8 +174,8 @@ func (s *server) domain() cloud.Server {
 	}
 }
 
-// hasMadeDisks reports whether compute made volumes with the server, which the operator asked for.
-func (s *server) hasMadeDisks() bool { return s.Metadata[storedKey] != "" }
+// hasVolumesOfCreate reports whether compute made volumes with the server, which the operator asked for.
+func (s *server) hasVolumesOfCreate() bool { return s.Metadata[storedKey] != "" }
 
 // imageID returns the id of the image that the server was made from, also if it boots from a volume; empty if it is not known.
 func (s *server) imageID() string {
