@@ -209,23 +209,9 @@ func TestSamplesHaveNoUnknownFieldsAndShowEveryKind(t *testing.T) {
 }
 
 func TestExpectedNamesAppliedSamplesOnly(t *testing.T) {
-	folder := filepath.Join("..", "..", samples)
-	data, err := os.ReadFile(filepath.Join(folder, "Kustomization"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kustomization struct{ Resources []string }
-	if err := yaml.Unmarshal(data, &kustomization); err != nil {
-		t.Fatal(err)
-	}
 	// The operator creates this one.
 	applied := []string{"Cloud/default"}
-	for _, resource := range append(kustomization.Resources, "prohibited/samplecontroller_v1alpha1_vm_prohibited.yaml") {
-		data, err := os.ReadFile(filepath.Join(folder, resource))
-		if err != nil {
-			t.Fatal(err)
-		}
-		object := parse(t, string(data))
+	for _, object := range append(appliedSamples(t), sample(t, "prohibited/samplecontroller_v1alpha1_vm_prohibited.yaml")) {
 		applied = append(applied, object.GetKind()+"/"+object.GetName())
 	}
 	for _, name := range slices.Sorted(maps.Keys(expected)) {
@@ -233,6 +219,33 @@ func TestExpectedNamesAppliedSamplesOnly(t *testing.T) {
 			t.Errorf("%s is expected, but %s applies only %v", name, samples, applied)
 		}
 	}
+}
+
+// appliedSamples returns the samples that the kustomization of all samples applies.
+func appliedSamples(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", samples, "Kustomization"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kustomization struct{ Resources []string }
+	if err := yaml.Unmarshal(data, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, file := range kustomization.Resources {
+		objects = append(objects, sample(t, file))
+	}
+	return objects
+}
+
+func sample(t *testing.T, file string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", samples, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, string(data))
 }
 
 func sampleFiles(t *testing.T) []string {

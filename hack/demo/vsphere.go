@@ -45,7 +45,7 @@ func (vsphere) args() []string {
 
 func (vsphere) expected() expectations {
 	all := maps.Clone(expected)
-	for _, name := range []string{"VM/networked", "VM/router", "VM/bastion", "Network/example-network", "Network/backend"} {
+	for _, name := range []string{"VM/networked", "VM/router", "VM/bastion", "VM/archive", "Network/example-network", "Network/backend"} {
 		delete(all, name)
 	}
 	all["VM/taboo"] = expectation{

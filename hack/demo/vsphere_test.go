@@ -4,10 +4,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
+	vspherecloud "github.com/privatecloud/operator/internal/cloud/vsphere"
+	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
+	"github.com/privatecloud/operator/internal/controller/vm/field"
 )
 
 func TestWrongInVCenter(t *testing.T) {
@@ -60,16 +70,96 @@ func TestExpectedOnVSphereNamesAppliedSamplesOnly(t *testing.T) {
 	if name := object.GetKind() + "/" + object.GetName(); all[name].status["vmId"] != absent {
 		t.Errorf("%s is expected to get a VM, although its name is taken", name)
 	}
-	var missing []string
-	for name := range expected {
-		if _, found := all[name]; !found {
-			missing = append(missing, name)
+}
+
+// Expectations must be changed together with the patches that remove samples.
+func TestVSphereRunsTheSamplesThatItsCapabilitiesAllow(t *testing.T) {
+	caps := capabilitiesOfVCenter(t)
+	var impossible []string
+	for _, object := range appliedSamples(t) {
+		switch object.GetKind() {
+		case "Network":
+			if !caps.Has(cloud.Networks) {
+				impossible = append(impossible, "Network/"+object.GetName())
+			}
+		case "VM":
+			vm := &pcapi.VM{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, vm); err != nil {
+				t.Fatal(err)
+			}
+			if field.Unsupported(vm, caps) != nil || (vm.Spec.NetworkRef != nil && !caps.Has(cloud.Networks)) {
+				impossible = append(impossible, "VM/"+object.GetName())
+			}
 		}
 	}
-	slices.Sort(missing)
-	if diff := cmp.Diff([]string{"Network/backend", "Network/example-network", "VM/bastion", "VM/networked", "VM/router"}, missing); diff != "" {
-		t.Errorf("samples that are expected on the mock cloud only (-want +got):\n%s", diff)
+	slices.Sort(impossible)
+	if diff := cmp.Diff(impossible, removedSamples(t)); diff != "" {
+		t.Errorf("samples that %s removes (-impossible +removed):\n%s", vsphere{}.samples(), diff)
 	}
+	all := vsphere{}.expected()
+	for name := range expected {
+		if _, found := all[name]; found == slices.Contains(impossible, name) {
+			t.Errorf("%s is expected: %v, and it is possible: %v", name, found, !slices.Contains(impossible, name))
+		}
+	}
+}
+
+// capabilitiesOfVCenter returns the capabilities of the Cloud that the demo creates.
+func capabilitiesOfVCenter(t *testing.T) cloud.Capabilities {
+	t.Helper()
+	server, err := vcsim.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Close)
+	pool := "/DC0/host/DC0_C0/Resources"
+	client, err := vspherecloud.New(vspherecloud.Config{
+		Name: "demo", Endpoint: server.URL, Credentials: vspherecloud.Credentials{Username: "user", Password: "pass"},
+		Limits: transport.Limits{RequestsPerSecond: 1000, Burst: 1000, MaxInFlight: 8},
+		Place: vspherecloud.Place{
+			Datacenter: "DC0", Folder: vcsim.Folder, ResourcePool: pool, Datastore: "LocalDS_0",
+			Zones:          []vspherecloud.Zone{{Name: "zone-a", ResourcePool: pool}},
+			TemplateFolder: "/DC0/vm", DefaultTemplate: vcsim.Template,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close(t.Context()) })
+	caps, err := client.Capabilities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return caps
+}
+
+// removedSamples returns the kinds and names that the patches of the kustomization delete, sorted.
+func removedSamples(t *testing.T) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", vsphere{}.samples(), "Kustomization"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kustomization struct {
+		Patches []struct {
+			Target struct{ Kind, Name string }
+		}
+	}
+	if err := yaml.Unmarshal(data, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+	var removed []string
+	for _, patch := range kustomization.Patches {
+		name := regexp.MustCompile("^(" + patch.Target.Name + ")$")
+		every := patch.Target.Name == ""
+		for _, object := range appliedSamples(t) {
+			if object.GetKind() == patch.Target.Kind && (every || name.MatchString(object.GetName())) {
+				removed = append(removed, object.GetKind()+"/"+object.GetName())
+			}
+		}
+	}
+	slices.Sort(removed)
+	return removed
 }
 
 func TestUnknownCloudIsRefused(t *testing.T) {
