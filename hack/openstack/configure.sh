@@ -290,7 +290,7 @@ ln -sf /srv/openstack/ebtables.sh /usr/sbin/ebtables
 
 # What libvirt knows of guests belongs to the state.
 for folder in /etc/libvirt/qemu /var/lib/libvirt/qemu; do
-  mkdir -p "$state/libvirt$folder"
+  mkdir -p "$state/libvirt$folder" "${folder%/*}"
   [ -L "$folder" ] || { rm -rf "$folder" && ln -s "$state/libvirt$folder" "$folder"; }
 done
 
