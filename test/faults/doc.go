@@ -40,7 +40,7 @@
 //
 // Each case is a subtest, and -run makes only the runs of the cases that it
 // selects. By default a selection of all cases runs, in about ten minutes.
-// FAULTS=sample leaves out two thirds of the kills of each case of the matrix,
+// FAULTS=sample leaves out eight ninths of the kills of each case of the matrix,
 // others each time: to repeat a failure, run its case without it. FAULTS=full
 // runs all cases; any other value of FAULTS runs those scenarios of the matrix
 // whose name contains it. FAULTS_SEED repeats what was random: kills and quirks.

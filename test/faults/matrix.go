@@ -269,8 +269,11 @@ func everything() (all []*matrixCase) {
 	return append(all, matrixCases(bare, everyPhase, undecidedCreate, undecidedDeletedWhileDown, undecidedRenamedWhileDown)...)
 }
 
-// sample is the value of FAULTS with which a third of the kills of each case runs.
+// sample is the value of FAULTS with which a part of the kills of each case runs.
 const sample = "sample"
+
+// sampled is how many kills of a case there are for each one of a sample.
+const sampled = 9
 
 // selected returns the cases that FAULTS selects; see doc.go.
 func selected() []*matrixCase {
@@ -287,7 +290,7 @@ func selected() []*matrixCase {
 func (c *matrixCase) String() string { return c.scenario.name + "; " + c.profile.name }
 
 // explore runs the scenario without a kill, then once with each kill, with as many
-// runs at a time as there are slots. With FAULTS=sample, it runs a third of the kills,
+// runs at a time as there are slots. With FAULTS=sample, it runs a ninth of the kills,
 // which the seed chooses. It logs each run.
 func (c *matrixCase) explore(ctx context.Context, env *environment, seed uint64, slots chan struct{}, logf func(string, ...any)) {
 	var mu sync.Mutex
@@ -326,7 +329,7 @@ func (c *matrixCase) explore(ctx context.Context, env *environment, seed uint64,
 	if os.Getenv("FAULTS") == sample {
 		random := rand.New(rand.NewPCG(seed, stream(c.String())))
 		random.Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
-		kills = kills[:(len(kills)+2)/3]
+		kills = kills[:(len(kills)+sampled-1)/sampled]
 	}
 	var runs sync.WaitGroup
 	for _, kill := range kills {
