@@ -10,12 +10,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// The statuses of servers that are listed only among changes.
-const (
-	statusDeleted     = "DELETED"
-	statusSoftDeleted = "SOFT_DELETED"
-)
-
 // digest is what was reported of a server, in a form that needs little memory. That of
 // a server that is gone is zero.
 type digest [sha256.Size]byte
@@ -47,7 +41,7 @@ func (w *watch) changes(ctx context.Context, query url.Values, answer map[string
 	var found changed
 	next, failed := w.client.page(ctx, opWatch, query, func() { found = changed{shown: map[string]digest{}} }, func(s *server) error {
 		of, now := s.domain(), digest{}
-		if s.Status != statusDeleted && s.Status != statusSoftDeleted {
+		if !s.kept() {
 			now = digestOf(of)
 		}
 		if of.UpdatedAt.After(found.last) {

@@ -44,6 +44,8 @@ type cinder struct {
 	gone map[string]bool
 	// room is how many volumes the project may have; 0 for any number.
 	room int
+	// forbids: the account may not delete volumes.
+	forbids bool
 	// fails: volumes that are made or enlarged end with an error.
 	fails bool
 }
@@ -257,6 +259,9 @@ func (c *cinder) answer(r *http.Request) (int, any) {
 		v.Status, c.target[id] = volumeExtending, sent.Extend.Size
 		return http.StatusAccepted, map[string]any{}
 	case "DELETE ":
+		if c.forbids {
+			return refusedVolume(http.StatusForbidden, "forbidden", "Policy doesn't allow volume:delete to be performed.")
+		}
 		if !slices.Contains(deletable, v.Status) || c.snapshotted[id] {
 			return refusedVolume(http.StatusBadRequest, "badRequest", "Invalid volume: Volume status must be available or error, and it must not have snapshots.")
 		}

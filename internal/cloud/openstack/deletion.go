@@ -9,8 +9,8 @@ import (
 var _ cloud.SnapshotRemover = (*Client)(nil)
 
 // DeleteSnapshots deletes the images that this client made from a server which is gone,
-// while it had this owner. Those of others stay, and so do hidden ones and those that the
-// image service refuses to delete: they are listed as long as they exist.
+// while it had this owner. Those of others stay, and so do hidden ones and those that are
+// protected or in use: they are listed as long as they exist.
 //
 // The images are deleted after the server. Were they deleted before it, a deletion that
 // compute refuses would leave a server without its snapshots.
@@ -31,7 +31,9 @@ func (c *Client) DeleteSnapshots(ctx context.Context, serverID, owner string) er
 		}
 		switch err := c.snapshots.delete(ctx, op, i.ID); {
 		case err == nil, err.Kind == cloud.NotFound:
-		case cloud.Is(err, cloud.Rejected, cloud.Forbidden, cloud.Busy): // it is protected, or in use
+		case err.Kind == cloud.Busy && c.remainderOf(ctx, op, serverID).kept: // the server may use its data
+			return err
+		case i.Protected, cloud.Is(err, cloud.Rejected, cloud.Busy): // the latter: it is in use
 		default:
 			return err
 		}

@@ -40,6 +40,27 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	return nil
 }
 
+// remainder is what compute shows of a server whose deletion was accepted.
+type remainder struct {
+	// kept: the cloud keeps the server so that it can be restored, and deletes it later. restored: somebody has restored it.
+	kept, restored bool
+	// deletedLater are the ids of the volumes that compute deletes together with a server that is kept.
+	deletedLater map[string]bool
+}
+
+// remainderOf returns what compute shows of a server whose deletion was accepted: nothing, in most clouds.
+func (c *Client) remainderOf(ctx context.Context, op, id string) remainder {
+	s, err := c.readKept(ctx, op, id)
+	if err != nil {
+		return remainder{}
+	}
+	left := remainder{kept: s.kept(), restored: s.state() != cloud.StateDeleting, deletedLater: map[string]bool{}}
+	for _, v := range s.Volumes {
+		left.deletedLater[v.ID] = left.kept && v.DeleteOnTermination
+	}
+	return left
+}
+
 // DeleteDisks deletes the volumes of a server that is gone which compute left: those that the server had when its deletion began, and
 // those that were being added to it. One that the service refuses to delete stays, such as one with a snapshot.
 func (c *Client) DeleteDisks(ctx context.Context, serverID string) error {
@@ -56,18 +77,32 @@ func (c *Client) DeleteDisks(ctx context.Context, serverID string) error {
 	if err != nil {
 		return err
 	}
-	var busy *cloud.Error
+	return asError(c.deleteLeft(ctx, op, serverID, listed))
+}
+
+// deleteLeft deletes those of the volumes recorded for a server that is gone which compute left.
+func (c *Client) deleteLeft(ctx context.Context, op, serverID string, listed []blockVolume) (left *cloud.Error) {
+	var of remainder
+	if slices.ContainsFunc(listed, func(v blockVolume) bool { return v.attachedTo(serverID) }) {
+		of = c.remainderOf(ctx, op, serverID)
+	}
 	for _, v := range listed {
 		deleted := v.diskOf(serverID) != "" && (v.pending() || v.Metadata[volumeDeletedKey] == serverID)
 		switch {
 		case !deleted, len(v.Attachments) > 0 && !v.attachedTo(serverID):
 		case slices.Contains(deletable, v.Status):
-			if err := c.volumes.remove(ctx, op, v.ID); err != nil && !cloud.Is(err, cloud.Rejected, cloud.Forbidden) {
+			switch err := c.volumes.remove(ctx, op, v.ID); {
+			case err == nil, err.Kind == cloud.Rejected:
+			case err.Kind == cloud.Forbidden: // the account lacks the right
+				left = err
+			default:
 				return err
 			}
+		case v.attachedTo(serverID) && (of.restored || of.deletedLater[v.ID]):
+		case left != nil && left.Kind == cloud.Forbidden: // which is said first
 		case v.attachedTo(serverID), v.pending() && slices.Contains(transient, v.Status), v.Status == "detaching":
-			busy = refuse(op, cloud.Busy, "volume %s is in the status %s: it is deleted once it is available", v.ID, quote(v.Status))
+			left = refuse(op, cloud.Busy, "volume %s is in the status %s: it is deleted once it is available", v.ID, quote(v.Status))
 		}
 	}
-	return asError(busy)
+	return left
 }

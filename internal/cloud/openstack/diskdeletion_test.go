@@ -1,7 +1,9 @@
 package openstack
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,8 +46,22 @@ func TestDisksOfAServerThatIsGone(t *testing.T) {
 		"one that is being made":        {make: func(c *cinder) { adding(c.someVolume("more", "creating")) }, left: 1, busy: true},
 		"one with an error":             {make: func(c *cinder) { adding(c.someVolume("more", volumeError)) }},
 		"one that compute is detaching": {make: func(c *cinder) { deletedWith(c.someVolume("data", "detaching", someID)) }, left: 1, busy: true},
-		"one that is being deleted":     {make: func(c *cinder) { deletedWith(c.someVolume("data", "deleting")) }, left: 1},
-		"one that cannot be deleted":    {make: func(c *cinder) { deletedWith(c.someVolume("data", "error_deleting")) }, left: 1},
+		"one that compute deletes with a server that it keeps": {make: func(c *cinder) {
+			c.keepServer(deletedWith(c.someVolume("data", volumeInUse, someID)), true)
+		}, left: 1},
+		"one that compute only detaches from a server that it keeps": {make: func(c *cinder) {
+			c.keepServer(deletedWith(c.someVolume("data", volumeInUse, someID)), false)
+		}, left: 1, busy: true},
+		"one of a server that was restored": {make: func(c *cinder) {
+			deletedWith(c.someVolume("data", volumeInUse, someID))
+			c.on("GET"+aboutSome, oneServer())
+		}, left: 1},
+		"one of a server that compute is deleting": {make: func(c *cinder) {
+			deletedWith(c.someVolume("data", volumeInUse, someID))
+			c.on("GET"+aboutSome, oneServer(`"OS-EXT-STS:task_state": "deleting"`))
+		}, left: 1, busy: true},
+		"one that is being deleted":  {make: func(c *cinder) { deletedWith(c.someVolume("data", "deleting")) }, left: 1},
+		"one that cannot be deleted": {make: func(c *cinder) { deletedWith(c.someVolume("data", "error_deleting")) }, left: 1},
 		"one with a snapshot, and another": {make: func(c *cinder) {
 			c.snapshotted[deletedWith(c.someVolume("data", volumeAvailable)).ID] = true
 			deletedWith(c.someVolume("logs", volumeAvailable))
@@ -66,12 +82,34 @@ func TestDisksOfAServerThatIsGone(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := newCinder(t)
+			c.on("GET"+aboutSome, novaNotFound, http.StatusNotFound)
 			tc.make(c)
 			err := c.client().DeleteDisks(t.Context(), someID)
 			if cloud.Is(err, cloud.Busy) != tc.busy || err != nil && !tc.busy || len(c.volumes) != tc.left {
 				t.Errorf("DeleteDisks: %v, %d volumes left, want %d", err, len(c.volumes), tc.left)
 			}
 		})
+	}
+}
+
+// keepServer makes nova keep the deleted server, which has a volume.
+func (c *cinder) keepServer(v *blockVolume, deletesVolume bool) {
+	c.on("GET"+aboutSome, oneServer(`"status": "SOFT_DELETED"`, fmt.Sprintf(`"os-extended-volumes:volumes_attached": [{"id": %q, "delete_on_termination": %t}]`, v.ID, deletesVolume)))
+}
+
+func TestDisksThatTheAccountMayNotDeleteAreAnError(t *testing.T) {
+	c := newCinder(t)
+	for _, disk := range []string{"data", "logs"} {
+		c.someVolume(disk, volumeAvailable).Metadata[volumeDeletedKey] = someID
+	}
+	c.forbids = true
+	client := c.client()
+	if err := client.DeleteDisks(t.Context(), someID); !cloud.Is(err, cloud.Forbidden) || !strings.Contains(err.Error(), "volume:delete") {
+		t.Errorf("DeleteDisks: %v, want Forbidden with the right", err)
+	}
+	c.forbids = false
+	if err := client.DeleteDisks(t.Context(), someID); err != nil || len(c.volumes) != 0 {
+		t.Errorf("DeleteDisks with the right: %v, %d volumes left", err, len(c.volumes))
 	}
 }
 

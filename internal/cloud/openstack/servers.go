@@ -69,8 +69,18 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 	return s, err
 }
 
-// read returns the server of this id as the compute service has it, without its disks.
+// read reads a server. A deleted server that the cloud keeps so that it can be restored is not found:
+// no listing has it.
 func (c *Client) read(ctx context.Context, op, id string) (*server, *cloud.Error) {
+	got, err := c.readKept(ctx, op, id)
+	if err == nil && got.kept() {
+		return nil, refuse(op, cloud.NotFound, "the server is deleted, and the cloud keeps it so that it can be restored")
+	}
+	return got, err
+}
+
+// readKept reads a server, also a deleted one that the cloud keeps so that it can be restored.
+func (c *Client) readKept(ctx context.Context, op, id string) (*server, *cloud.Error) {
 	var got struct {
 		Server *server `json:"server"`
 	}

@@ -37,6 +37,8 @@ type snapshotImage struct {
 	Type      string `json:"image_type"`
 	Mark      string `json:"privatecloud:snapshot"`
 	Owner     string `json:"privatecloud:owner"`
+	// Protected: the service refuses to delete it, whoever asks.
+	Protected bool `json:"protected"`
 }
 
 // ours reports whether this client made an image, which has not only inherited its properties.

@@ -169,7 +169,7 @@ func TestOperationsAreReadFromTheServer(t *testing.T) {
 		"resume, active":                 {opResume, nil, true, ""},
 		"resume, still suspended":        {opResume, []string{`"status": "SUSPENDED"`}, true, cloud.Failed},
 		"delete, under way":              {opDelete, []string{`"OS-EXT-STS:task_state": "deleting"`}, false, ""},
-		"delete, kept for undoing":       {opDelete, []string{`"status": "SOFT_DELETED"`}, false, ""},
+		"delete, kept by the cloud":      {opDelete, []string{`"status": "SOFT_DELETED"`}, true, ""},
 		"delete, given up":               {opDelete, nil, true, cloud.Failed},
 		"delete, in error":               {opDelete, []string{`"status": "ERROR"`}, true, cloud.Failed},
 		"resize, given up":               {opResize, nil, true, cloud.Failed},
@@ -306,13 +306,25 @@ func TestNotFoundOfAPartIsConfirmed(t *testing.T) {
 	}
 }
 
+// Such a server is missing in listings as well.
+func TestServerThatTheCloudKeepsIsNotFound(t *testing.T) {
+	for _, status := range []string{statusSoftDeleted, statusDeleted} {
+		s := newStub(t)
+		s.on("GET"+aboutSome, oneServer(`"status": "`+status+`"`))
+		if got, err := s.client().GetServer(t.Context(), someID); !cloud.Is(err, cloud.NotFound) {
+			t.Errorf("%s: %+v, %v, want NotFound", status, got, err)
+		}
+	}
+}
+
 func TestDeleteEndsWhenTheServerIsGone(t *testing.T) {
 	tests := map[string]struct {
 		body   string
 		status int
 		want   cloud.Result
 	}{
-		"the server is gone: gone": {novaNotFound, 404, cloud.Result{}},
+		"the server is gone: gone":         {novaNotFound, 404, cloud.Result{}},
+		"the cloud keeps the server: gone": {oneServer(`"status": "SOFT_DELETED"`), 200, cloud.Result{}},
 		"the deletion runs: an operation": {oneServer(`"OS-EXT-STS:task_state": "deleting"`), 200, cloud.Result{Operation: "delete." + someID, Server: cloud.Server{
 			ID: someID, Name: "web", State: cloud.StateDeleting, CPU: 1, MemoryMiB: 1024, Flavor: "small",
 		}}},

@@ -99,14 +99,13 @@ var states = map[string]cloud.State{
 	statusBuild: cloud.StateBuilding, "REBUILD": cloud.StateBuilding, statusResize: cloud.StateBuilding, "REVERT_RESIZE": cloud.StateBuilding,
 	"ACTIVE": cloud.StateActive, "REBOOT": cloud.StateActive, "HARD_REBOOT": cloud.StateActive, "PASSWORD": cloud.StateActive,
 	"MIGRATING": cloud.StateActive, "SHUTOFF": cloud.StateStopped, statusSuspended: cloud.StateSuspended, "ERROR": cloud.StateError,
-	"DELETED": cloud.StateDeleting, "SOFT_DELETED": cloud.StateDeleting,
 }
 
 // state returns the state of a server. A resize that waits for its confirmation counts
 // as over only if this client began it: then the size differs until it is confirmed.
 func (s *server) state() cloud.State {
 	switch {
-	case s.deleting():
+	case s.deleting(), s.kept():
 		return cloud.StateDeleting
 	case s.Status == statusVerify && s.resizedHere() && s.Power == powerShutdown:
 		return cloud.StateStopped
@@ -130,7 +129,14 @@ const (
 	taskDeleting    = "deleting"
 	taskSoftly      = "soft-deleting"
 	powerShutdown   = 4
+
+	// These are listed only among changes.
+	statusDeleted     = "DELETED"
+	statusSoftDeleted = "SOFT_DELETED"
 )
+
+// kept reports whether the server is deleted, and the cloud keeps it so that it can be restored, or as a record.
+func (s *server) kept() bool { return s.Status == statusDeleted || s.Status == statusSoftDeleted }
 
 func (s *server) deleting() bool { return s.Task == taskDeleting || s.Task == taskSoftly }
 
