@@ -97,6 +97,16 @@ type OpenStackCloud struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	AvailabilityZone string `json:"availabilityZone,omitempty"`
+
+	// keyPair is the name of a key pair of the operator's account, at most 255 characters:
+	// letters, digits, spaces and @._-, which does not begin with a period. Servers of images
+	// with os_type=windows are created with it: the guest encrypts its password with the public
+	// key. Empty for none.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Key Pair"
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9@_ -][A-Za-z0-9@._ -]*)?$`
+	// +optional
+	KeyPair string `json:"keyPair,omitempty"`
 }
 
 // OpenStackEndpoints are URLs of services, http or https, without user, query or fragment,

@@ -97,7 +97,7 @@ func TestCloudOfEachTypeIsAccepted(t *testing.T) {
 		"REST without a block":                           `{endpoint: "https://c.example.com"}`,
 		"REST with its block":                            `{endpoint: "https://c.example.com", type: REST, rest: {}}`,
 		"OpenStack with an empty block":                  `{endpoint: "https://c.example.com/v3", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {}}`,
-		"OpenStack with all settings and another domain": `{endpoint: "https://c.example.com/v3", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {cloudName: c, region: R, interface: Internal, endpoints: {compute: "https://c", network: "https://n:9696/v2.0", image: "http://i/image"}, project: p, domain: d, images: {default: i}, flavors: {default: f, match: AtLeast}, network: {default: auto}, availabilityZone: z}}`,
+		"OpenStack with all settings and another domain": `{endpoint: "https://c.example.com/v3", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {cloudName: c, region: R, interface: Internal, endpoints: {compute: "https://c", network: "https://n:9696/v2.0", image: "http://i/image"}, project: p, domain: d, images: {default: i}, flavors: {default: f, match: AtLeast}, network: {default: auto}, availabilityZone: z, keyPair: k}}`,
 	} {
 		all[name] = func(t *T) {
 			output, err := dryRun(t, "Cloud", spec)

@@ -18,7 +18,7 @@ var has = cloud.NewCapabilities(
 )
 
 // Capabilities proves that the identity and the compute service accept the credentials,
-// and that the default image and flavor exist.
+// and that the default image, flavor and security groups, and the key pair exist.
 func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	const op = "get capabilities"
 	ctx, end, err := c.session.begin(ctx, op)
@@ -65,8 +65,25 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 	if _, err := c.security.forNew(ctx, op, ""); err != nil {
 		return err
 	}
+	if err := c.findKeyPair(ctx, op); err != nil {
+		return err
+	}
 	_, err := c.networks.attachment(ctx, op, nil)
 	return err
+}
+
+// findKeyPair fails if the account does not have the key pair of new servers.
+func (c *Client) findKeyPair(ctx context.Context, op string) *cloud.Error {
+	if c.cfg.KeyPair == "" {
+		return nil
+	}
+	err := c.session.do(ctx, &call{
+		about: aboutServer, service: compute, method: http.MethodGet, route: "compute/os-keypairs/{name}", path: "os-keypairs/" + url.PathEscape(c.cfg.KeyPair), op: op,
+	})
+	if err != nil && err.Kind == cloud.NotFound {
+		err = refuse(op, cloud.Rejected, "the operator's account has no key pair %s: create it with this account", quote(c.cfg.KeyPair))
+	}
+	return misconfigured("keyPair", err)
 }
 
 // ListHosts is for administrators of the cloud.

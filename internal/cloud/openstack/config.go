@@ -69,6 +69,8 @@ type Config struct {
 	SecurityGroups []string
 	// Zone is the availability zone of new servers; empty leaves it to the cloud.
 	Zone string
+	// KeyPair is the name of the key pair of new servers with Windows, one of the account; empty for none.
+	KeyPair string
 	// TagLabel is the key of the label whose value becomes a tag of a new server, by
 	// which listings can be filtered; empty for none.
 	TagLabel string

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/keypairs"
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -44,6 +45,7 @@ type choice struct {
 	networks any
 	groups   []string
 	disks    []servers.BlockDevice
+	keyPair  string
 }
 
 // choose looks up what a new server is made from.
@@ -52,6 +54,9 @@ func (c *Client) choose(ctx context.Context, op string, req cloud.CreateServer) 
 		return choice{}, err
 	}
 	least := c.images.needsOf(ctx, op, made.imageID, cmp.Or(req.Template, c.images.defaultImage))
+	if least.windows {
+		made.keyPair = c.cfg.KeyPair
+	}
 	made.wish = wish{name: req.Flavor, size: size{cpu: req.CPU, mib: req.MemoryMiB}, image: least}
 	if req.RootDisk != (cloud.RootDisk{}) {
 		made.wish.volume, made.wish.image.disk = true, 0 // the image needs no disk of the flavor
@@ -114,7 +119,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 		return cloud.Result{}, err
 	}
 	defer created()
-	body, failed := options.ToServerCreateMap()
+	body, failed := keypairs.CreateOptsExt{CreateOptsBuilder: options, KeyName: from.keyPair}.ToServerCreateMap()
 	if failed != nil {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "%v", failed)
 	}
@@ -138,6 +143,9 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 		}
 		if group != "" && groupGone(err) {
 			err.Kind = cloud.Busy
+		}
+		if strings.Contains(err.Detail, "Invalid key_name") {
+			err = misconfigured("keyPair", err)
 		}
 		volumes, _ := c.volumes.hasDisks(ctx, op)
 		from.wish.explainDisk(from.flavor, volumes, err)

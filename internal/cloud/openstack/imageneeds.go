@@ -18,11 +18,13 @@ type imageNeeds struct {
 	image string
 	// disk is in GiB.
 	disk, mib int
+	// windows: the guest is one of Windows.
+	windows bool
 }
 
 // needs returns what an image needs: a disk that has room for its data, too.
 func (n listedImage) needs() imageNeeds {
-	return imageNeeds{disk: max(n.MinDisk, int((n.Size+1<<30-1)>>30)), mib: n.MinRAM}
+	return imageNeeds{disk: max(n.MinDisk, int((n.Size+1<<30-1)>>30)), mib: n.MinRAM, windows: n.OSType == "windows"}
 }
 
 func (n imageNeeds) any() bool { return n.disk > 0 || n.mib > 0 }

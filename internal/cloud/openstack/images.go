@@ -115,6 +115,8 @@ type listedImage struct {
 	MinDisk int   `json:"min_disk"`
 	MinRAM  int   `json:"min_ram"`
 	Size    int64 `json:"size"`
+	// OSType is "windows" in images of Windows.
+	OSType string `json:"os_type"`
 	// Visibility is "public" in images that every project can boot.
 	Visibility string `json:"visibility"`
 	// Owner is the id of a project.

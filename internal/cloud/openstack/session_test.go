@@ -138,6 +138,11 @@ func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 			},
 			kind: cloud.Misconfigured, says: `spec.openstack.images.default: image "debian" belongs to another project, which could give its name to another image: use its id`,
 		},
+		"a key pair that does not exist": {
+			prepare: func(s *stub) { s.on("GET compute/os-keypairs/ops", novaNotFound, http.StatusNotFound) },
+			change:  func(c *Config) { c.KeyPair = "ops" },
+			kind:    cloud.Misconfigured, says: `spec.openstack.keyPair: the operator's account has no key pair "ops": create it with this account`,
+		},
 		"a default flavor that does not exist": {
 			change: func(c *Config) { c.Flavor = "huge" },
 			kind:   cloud.Misconfigured, says: `no flavor is named "huge", which is spec.openstack.flavors.default of the Cloud; there are: large (4 CPUs, 8192 MiB), small (1 CPUs, 1024 MiB)`,

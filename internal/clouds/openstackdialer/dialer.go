@@ -71,7 +71,7 @@ func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (openstack.Config,
 	config.Endpoints = openstack.Endpoints(block.Endpoints)
 	config.Image, config.Flavor, config.AtLeast = block.Images.Default, block.Flavors.Default, block.Flavors.Match == pcapi.FlavorMatchAtLeast
 	config.Flavors = block.Flavors.Allowed
-	config.Network, config.Zone = block.Network.Default, block.AvailabilityZone
+	config.Network, config.Zone, config.KeyPair = block.Network.Default, block.AvailabilityZone, block.KeyPair
 	for _, name := range block.SecurityGroups.Default {
 		config.SecurityGroups = append(config.SecurityGroups, string(name))
 	}

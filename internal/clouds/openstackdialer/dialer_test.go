@@ -22,7 +22,7 @@ func cloudWith(change ...func(*pcapi.Cloud)) *pcapi.Cloud {
 		Limits: pcapi.CloudLimits{RequestsPerSecond: 50, Burst: 100, MaxInFlight: 16},
 		OpenStack: &pcapi.OpenStackCloud{
 			Region: "R", Project: "p", Domain: "d", Images: pcapi.OpenStackImages{Default: "i"},
-			Flavors: pcapi.OpenStackFlavors{Default: "f", Match: pcapi.FlavorMatchAtLeast, Allowed: []string{"m1.*"}}, Network: pcapi.OpenStackNetwork{Default: "auto"}, AvailabilityZone: "z",
+			Flavors: pcapi.OpenStackFlavors{Default: "f", Match: pcapi.FlavorMatchAtLeast, Allowed: []string{"m1.*"}}, Network: pcapi.OpenStackNetwork{Default: "auto"}, AvailabilityZone: "z", KeyPair: "k",
 		},
 	}}
 	for _, apply := range change {
@@ -73,7 +73,7 @@ func TestConfigIsThatOfTheSpecAndTheSecret(t *testing.T) {
 			}
 			want := openstack.Config{
 				Name: "zed", Endpoint: "https://keystone.test/v3", Region: "R", Project: "p", Domain: "d", Image: "i", Flavor: "f", Flavors: []string{"m1.*"}, AtLeast: true,
-				Network: "auto", Zone: "z", TagLabel: "samplecontroller.k8s.io/uid",
+				Network: "auto", Zone: "z", KeyPair: "k", TagLabel: "samplecontroller.k8s.io/uid",
 				Limits: transport.Limits{RequestsPerSecond: 50, Burst: 100, MaxInFlight: 16},
 			}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(openstack.Config{}, "Credentials", "CA", "Log")); diff != "" {
