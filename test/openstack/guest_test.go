@@ -42,7 +42,9 @@ func TestGuest(t *testing.T) {
 	g.t.Expect(guest.run("cat /run/user-data-ran")).To(Equal(vm.Name), "what the script of the Secret wrote")
 	own := guest.run("ip -4 -o address show scope global | awk '{ print $4 }'")
 	g.t.Expect(own).To(HaveSuffix("/24"))
-	g.t.Expect(made.Network.Interfaces).To(ConsistOf(HaveField("Addresses", ConsistOf(made.PublicAddress, strings.TrimSuffix(own, "/24")))))
+	// Nova shows a public address some time after neutron does.
+	g.t.Eventually(storedIn(g, vm)).Should(HaveField("Status.Network.Interfaces",
+		ConsistOf(HaveField("Addresses", ConsistOf(made.PublicAddress, strings.TrimSuffix(own, "/24"))))))
 	g.t.Expect(guest.run("getent ahostsv4 "+knownName)).To(HavePrefix(knownAddress+" "), "the DNS server of the Network answers")
 	g.t.Expect(guest.run("nproc")).To(Equal("1"))
 

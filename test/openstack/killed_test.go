@@ -55,16 +55,16 @@ func seed(t *testing.T) uint64 {
 }
 
 // One project is used by two clusters with VMs of the same names, and by strangers. A quarter of
-// the VMs of one cluster have a public address, others a root volume and a disk. The manager of this cluster is killed again and
-// again, the other has two managers without leader election, of which one is killed, and answers
-// are lost.
+// the VMs of one cluster have two interfaces and a public address, others a root volume and a disk. With OPENSTACK_VMS, all have both.
+// VMs with snapshots have no volumes. The manager of this cluster is killed again and again, the other has two managers without leader
+// election, of which one is killed, and answers are lost.
 func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	t.Parallel()
 	tk, count := newT(t), killedVMs(t)
 	p, w := newProject(t), &wire{}
-	quota := map[string]any{"instances": -1, "cores": -1, "ram": -1}
 	a := admin()
-	a.must(http.MethodPut, a.services["compute"]+"/os-quota-sets/"+p.id, map[string]any{"quota_set": quota}, nil)
+	a.must(http.MethodPut, a.services["compute"]+"/os-quota-sets/"+p.id, map[string]any{"quota_set": map[string]any{"instances": -1, "cores": -1, "ram": -1}}, nil)
+	a.must(http.MethodPut, a.services["network"]+"/quotas/"+p.id, map[string]any{"quota": map[string]any{"floatingip": -1}}, nil)
 	direct := newClient(t, p, &wire{})
 	all := func() ([]cloud.Server, error) {
 		page, err := direct.ListServers(t.Context(), cloud.ListServers{Limit: 1000})
@@ -88,15 +88,21 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	front := testkit.Network(namespace, "front", func(n *pcapi.Network) {
 		n.Spec.CloudRef, n.Spec.Router = &pcapi.CloudReference{Name: cloudName}, &pcapi.NetworkRouter{ExternalNetwork: externalNetwork}
 	})
+	back := testkit.Network(namespace, "back", func(n *pcapi.Network) {
+		n.Spec.CloudRef, n.Spec.CIDR, n.Spec.Gateway = &pcapi.CloudReference{Name: cloudName}, "10.9.0.0/16", "10.9.0.1"
+	})
 	tk.Expect(ours.env.Client.Create(t.Context(), front)).To(Succeed())
-	reachable, stored := 0, 0
+	tk.Expect(ours.env.Client.Create(t.Context(), back)).To(Succeed())
+	reachable, stored, everything := 0, 0, os.Getenv("OPENSTACK_VMS") != ""
 	for i := range count {
 		vm := newVM(vmName(i))
-		if i%4 == 0 {
-			vm.Spec.NetworkRef, vm.Spec.PublicAddress = &pcapi.NetworkReference{Name: front.Name}, &pcapi.VMPublicAddress{Network: externalNetwork}
+		if i%4 == 0 || everything {
+			vm.Spec.Network, vm.Spec.PublicAddress = &pcapi.VMNetwork{Interfaces: []pcapi.VMInterface{
+				{Name: "front", NetworkRef: pcapi.NetworkReference{Name: front.Name}}, {Name: "back", NetworkRef: pcapi.NetworkReference{Name: back.Name}},
+			}}, &pcapi.VMPublicAddress{Network: externalNetwork}
 			reachable++
 		}
-		if i >= rivals && i%2 == 1 { // the others have snapshots, or are reached
+		if i >= rivals && (i%2 == 1 || everything) { // the others have snapshots, or are reached
 			vm.Spec.RootDisk, vm.Spec.Disks = &pcapi.VMRootDisk{Size: "2Gi"}, []pcapi.VMDisk{{Name: "data", Size: "1Gi"}}
 			stored++
 		}
@@ -129,8 +135,11 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	volumes := func() []map[string]any {
 		return a.list("block-storage", "volumes", url.Values{"all_tenants": {"1"}, "project_id": {p.id}}.Encode())
 	}
-	tk.Expect(made("networks")).To(HaveLen(1))
-	tk.Expect(made("routers")).To(HaveLen(1), "one router for the Network")
+	tk.Expect(made("networks")).To(HaveLen(2))
+	tk.Expect(made("routers")).To(HaveLen(1), "one router for the Network that asks for one")
+	tk.Eventually(func() int {
+		return len(a.list("network", "ports", url.Values{"project_id": {p.id}, "device_owner": {"compute:nova"}}.Encode()))
+	}).Should(Equal(2*reachable), "one port for each interface")
 	// The address of a server that was too many goes after the server.
 	tk.Eventually(func() int { return len(made("floatingips")) }).Should(Equal(reachable), "one floating address for each VM that asks for one")
 
@@ -186,10 +195,21 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	tk.Eventually(volumes).Should(BeEmpty(), "volumes go with the servers")
 	tk.Expect(ours.env.Client.DeleteAllOf(t.Context(), &pcapi.VMSnapshot{}, inTenant)).To(Succeed())
 	tk.Eventually(ours.snapshots).Should(BeEmpty())
+	tk.Eventually(func() int { return a.processorsOf(p) }).Should(Equal(len(strangers)), "placement has the servers of strangers alone")
 	tk.Expect(ours.env.Client.Delete(t.Context(), front)).To(Succeed())
+	tk.Expect(ours.env.Client.Delete(t.Context(), back)).To(Succeed())
 	for _, resource := range []string{"networks", "routers", "ports"} {
 		tk.Eventually(func() []map[string]any { return made(resource) }).Should(BeEmpty(), resource)
 	}
+}
+
+// processorsOf returns how many processors a project uses, as placement has it. Each of the strangers' servers has one.
+func (a *administrator) processorsOf(p project) int {
+	var got struct {
+		Usages map[string]int
+	}
+	a.at("placement 1.9").must(http.MethodGet, a.services["placement"]+"/usages?project_id="+p.id, nil, &got)
+	return got.Usages["VCPU"]
 }
 
 func vmName(i int) string { return fmt.Sprintf("vm-%d", i) }
