@@ -11,6 +11,7 @@ mkdir -p $logs /run/lock
 say() { echo "$*"; }
 
 /srv/openstack/configure.sh
+/srv/openstack/policies.py
 
 # start NAME COMMAND... starts a service in the background.
 declare -A started

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -15,11 +16,15 @@ import (
 )
 
 const (
-	// user and password are of the user that every project of these tests has.
+	// user is the account of the operator in every project of these tests: it may do what docs/openstack.md lists, and
+	// nothing else. person has the usual role member. Both have the password.
 	user     = "operator-test"
+	person   = "person-test"
 	password = "a-password-of-tests"
-	domain   = "Default"
-	region   = "RegionOne"
+	// operatorRole is the role that hack/openstack/policies.py gives the rights of the page.
+	operatorRole = "operator"
+	domain       = "Default"
+	region       = "RegionOne"
 )
 
 // admin is the administrator of the OpenStack. It is made once for all tests.
@@ -30,13 +35,11 @@ var admin = sync.OnceValue(func() *administrator {
 	}
 	a.logIn()
 	a.userID = a.ensure("identity", "users", "user", map[string]any{"name": user, "password": password, "domain_id": "default"})
-	for _, role := range a.list("identity", "roles", "") {
-		if role["name"] == "member" {
-			a.roleID, _ = role["id"].(string)
-		}
-	}
-	a.ensureImage("small", 0, 0)
-	a.ensureImage(demanding, 5, 4096)
+	a.personID = a.ensure("identity", "users", "user", map[string]any{"name": person, "password": password, "domain_id": "default"})
+	a.ensure("identity", "roles", "role", map[string]any{"name": operatorRole})
+	a.ensureImage("small", nil)
+	a.ensureImage(demanding, map[string]any{"min_disk": 5, "min_ram": 4096})
+	a.ensureImage(ofWindows, map[string]any{"os_type": "windows"})
 	for name, size := range flavors {
 		a.ensure("compute", "flavors", "flavor", map[string]any{"name": name, "vcpus": size[0], "ram": size[1], "disk": 1})
 	}
@@ -64,6 +67,8 @@ const (
 	special = "t-7-special"
 	// demanding is an image that needs a disk of 5 GiB and 4096 MiB of memory.
 	demanding = "t-demanding"
+	// ofWindows is an image whose guests are said to be of Windows.
+	ofWindows = "t-windows"
 )
 
 // flavors are those that the suite asks for, the default one, and one that fits on no host.
@@ -73,7 +78,7 @@ var flavors = map[string][2]int{
 }
 
 type administrator struct {
-	identity, token, userID, roleID string
+	identity, token, userID, personID string
 	// version is the microversion that requests ask for, such as "volume 3.42"; empty for that of most tests.
 	version string
 	// external is the id of the external network of all projects.
@@ -203,17 +208,17 @@ func (a *administrator) create(service, path, noun string, object map[string]any
 	return id
 }
 
-// ensureImage makes a public image that needs a disk in GiB and memory in MiB, if there is none of this name.
-func (a *administrator) ensureImage(name string, disk, memory int) {
+// ensureImage makes a public image with more properties, if there is none of this name.
+func (a *administrator) ensureImage(name string, more map[string]any) {
 	for _, found := range a.list("image", "images", "name="+name) {
 		if found["status"] == "active" {
 			return
 		}
 	}
 	var got map[string]any
-	a.must(http.MethodPost, a.services["image"]+"/images", map[string]any{
-		"name": name, "disk_format": "raw", "container_format": "bare", "visibility": "public", "min_disk": disk, "min_ram": memory,
-	}, &got)
+	properties := map[string]any{"name": name, "disk_format": "raw", "container_format": "bare", "visibility": "public"}
+	maps.Copy(properties, more)
+	a.must(http.MethodPost, a.services["image"]+"/images", properties, &got)
 	if err := a.upload(fmt.Sprint(got["id"])); err != nil {
 		panic(err)
 	}
@@ -231,9 +236,17 @@ func newProject(t testing.TB) project {
 	name := fmt.Sprintf("test-%d-%d", time.Now().UnixMilli(), a.made)
 	a.mu.Unlock()
 	p := project{name: name, id: a.create("identity", "projects", "project", map[string]any{"name": name, "domain_id": "default"})}
-	a.must(http.MethodPut, fmt.Sprintf("%s/projects/%s/users/%s/roles/%s", a.identity, p.id, a.userID, a.roleID), nil, nil)
+	a.grant(p, a.personID, "member")
+	a.grant(p, a.userID, "member")
+	a.grant(p, a.userID, operatorRole)
 	t.Cleanup(func() { clean(p) })
 	return p
+}
+
+// grant gives a user a role in a project. The role is made if there is none of this name.
+func (a *administrator) grant(p project, user, role string) {
+	id := a.ensure("identity", "roles", "role", map[string]any{"name": role})
+	a.must(http.MethodPut, fmt.Sprintf("%s/projects/%s/users/%s/roles/%s", a.identity, p.id, user, id), nil, nil)
 }
 
 // clean deletes a project and its servers, volumes, images, routers and networks, with a token of its own: that of the

@@ -11,6 +11,9 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/openstack"
 )
 
+// keyPairOfTests is the public half of a key pair, whose private half nobody has.
+const keyPairOfTests = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILpJ6sYq0mB9pQmXo5bqgB0mI6YV4m3Zk2cT7hJq8r1W tests"
+
 func TestFlavorWithoutADiskIsChosenLast(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, newProject(t), &wire{})
@@ -77,5 +80,40 @@ func TestImageOfTheProjectIsUsedRatherThanAPublicOne(t *testing.T) {
 		if server := create(t, newClient(t, p, &wire{}), cloud.CreateServer{Name: "web"}); server.Image.ID != id {
 			t.Errorf("image %+v, want %s: the newest of the project", server.Image, id)
 		}
+	}
+}
+
+// The account of the operator may not make key pairs, and reads only its own.
+func TestKeyPairOfTheAccountIsGivenToServersOfWindows(t *testing.T) {
+	t.Parallel()
+	p, a := newProject(t), admin()
+	name := p.name
+	target := a.services["compute"] + "/os-keypairs"
+	made := map[string]any{"keypair": map[string]any{"name": name, "user_id": a.userID, "type": "ssh", "public_key": keyPairOfTests}}
+	a.at("compute 2.92").must(http.MethodPost, target, made, nil)
+	t.Cleanup(func() {
+		_, _, _, _ = a.at("compute 2.92").request(http.MethodDelete, target+"/"+name+"?user_id="+a.userID, nil, "application/json")
+	})
+	c := newClient(t, p, &wire{}, func(c *openstack.Config) { c.KeyPair = name })
+	if _, err := c.Capabilities(t.Context()); err != nil {
+		t.Fatalf("Capabilities: %v", err)
+	}
+	server := create(t, c, cloud.CreateServer{Name: "web", Template: ofWindows})
+	var got struct {
+		Server struct {
+			KeyName string `json:"key_name"`
+		}
+	}
+	a.must(http.MethodGet, a.services["compute"]+"/servers/"+server.ID, nil, &got)
+	if got.Server.KeyName != name {
+		t.Errorf("key pair %q, want %q", got.Server.KeyName, name)
+	}
+
+	missing := newClient(t, p, &wire{}, func(c *openstack.Config) { c.KeyPair = "none of them" })
+	if _, err := missing.Capabilities(t.Context()); !cloud.Is(err, cloud.Misconfigured) || !strings.Contains(err.Error(), `no key pair "none of them"`) {
+		t.Errorf("Capabilities: %v, want Misconfigured", err)
+	}
+	if _, err := missing.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Template: ofWindows}); !cloud.Is(err, cloud.Misconfigured) {
+		t.Errorf("CreateServer: %v, want Misconfigured", err)
 	}
 }

@@ -8,6 +8,9 @@
 //
 //	OPENSTACK_VMS             how many VMs are created while managers are killed, and how
 //	                          many servers are imported; 12 if empty
+//	OPENSTACK_RIGHTS          file with the rights that the operator has
+//	OPENSTACK_RIGHT           which of these TestEachRightIsNeeded takes away: a part of their names, or all;
+//	                          a few if empty
 //	OPENSTACK_SEED            repeats what was random in a run that failed
 //
 //	GUEST_IMAGE               an image of guests, for TestGuest, which make test-openstack

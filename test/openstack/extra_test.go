@@ -328,7 +328,7 @@ func newCredential(t testing.TB, p project, name string) (id, secret string) {
 		Credential struct{ ID, Secret string } `json:"application_credential"`
 	}
 	a := admin()
-	a.as(userToken(t, p)).must(http.MethodPost, fmt.Sprintf("%s/users/%s/application_credentials", a.identity, a.userID), map[string]any{
+	a.as(tokenOf(t, p, user)).must(http.MethodPost, fmt.Sprintf("%s/users/%s/application_credentials", a.identity, a.userID), map[string]any{
 		"application_credential": map[string]any{"name": p.name + "-" + name, "unrestricted": false},
 	}, &got)
 	return got.Credential.ID, got.Credential.Secret
@@ -337,15 +337,15 @@ func newCredential(t testing.TB, p project, name string) (id, secret string) {
 func deleteCredential(t testing.TB, p project, id string) {
 	t.Helper()
 	a := admin()
-	a.as(userToken(t, p)).must(http.MethodDelete, fmt.Sprintf("%s/users/%s/application_credentials/%s", a.identity, a.userID, id), nil, nil)
+	a.as(tokenOf(t, p, user)).must(http.MethodDelete, fmt.Sprintf("%s/users/%s/application_credentials/%s", a.identity, a.userID, id), nil, nil)
 }
 
-// userToken returns a token of the user of the tests.
-func userToken(t testing.TB, p project) string {
+// tokenOf returns a token of a user of a project.
+func tokenOf(t testing.TB, p project, name string) string {
 	t.Helper()
 	header := admin().as("").must(http.MethodPost, os.Getenv("OPENSTACK_AUTH_URL")+"/auth/tokens", map[string]any{"auth": map[string]any{
 		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{"user": map[string]any{
-			"name": user, "domain": map[string]any{"id": "default"}, "password": password,
+			"name": name, "domain": map[string]any{"id": "default"}, "password": password,
 		}}},
 		"scope": map[string]any{"project": map[string]any{"id": p.id}},
 	}}, nil)

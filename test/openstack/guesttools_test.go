@@ -84,7 +84,7 @@ func newGuestCloud(t *testing.T) *guestCloud {
 		}
 	})
 	g.readPage()
-	g.as = admin().as(userToken(t, g.project))
+	g.as = admin().as(tokenOf(t, g.project, person))
 	g.image("debian-12", os.Getenv("GUEST_IMAGE"))
 	for cpu, flavor := range []string{"m1.small", "m1.medium"} {
 		admin().ensure("compute", "flavors", "flavor", map[string]any{"name": flavor, "vcpus": cpu + 1, "ram": 1024, "disk": 3})

@@ -16,7 +16,7 @@ func TestLoginsWithClouds(t *testing.T) {
 	p, other := newProject(t), newProject(t)
 	id, secret := newCredential(t, p, "of-a-file")
 	a := admin()
-	token, named := userToken(t, p), p.name+"-of-a-file"
+	token, named := tokenOf(t, p, user), p.name+"-of-a-file"
 	inDomain := `user_domain_name: Default, project_domain_id: default`
 	tests := map[string]struct {
 		auth, more string

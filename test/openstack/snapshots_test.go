@@ -168,7 +168,7 @@ func takeByHand(t *testing.T, p project, server, name string) {
 		ID string `json:"image_id"`
 	}
 	a := admin()
-	a.as(userToken(t, p)).must(http.MethodPost, fmt.Sprintf("%s/servers/%s/action", a.services["compute"], server),
+	a.as(tokenOf(t, p, person)).must(http.MethodPost, fmt.Sprintf("%s/servers/%s/action", a.services["compute"], server),
 		map[string]any{"createImage": map[string]any{"name": name}}, &made)
 	if err := a.storeImage(made.ID, server); err != nil {
 		t.Fatal(err)

@@ -106,7 +106,7 @@ func TestVolumesOfTheTestCloud(t *testing.T) {
 	t.Parallel()
 	a := admin()
 	p := newProject(t)
-	v := volumeTest{t, p, a.as(userToken(t, p))}
+	v := volumeTest{t, p, a.as(tokenOf(t, p, person))}
 	server := v.createServer()
 	at := a.services["compute"] + "/servers/" + server
 	awaited(t, func() (map[string]any, bool) {
