@@ -142,8 +142,16 @@ fuzz: ## Run each fuzz target for FUZZTIME, FUZZ_JOBS at a time (FUZZ=Retry: tho
 	@FUZZTIME='$(FUZZTIME)' FUZZ_JOBS='$(FUZZ_JOBS)' hack/fuzz.sh $(FUZZ)
 
 .PHONY: test-e2e
-test-e2e: ## Install, upgrade and remove the operator in every supported way on a real cluster: cluster-up, or E2E_KUBECONFIG with REGISTRY.
-	@VERSION='$(VERSION)' test/e2e/run.sh -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -ginkgo.timeout=$(TEST_TIMEOUT)
+test-e2e: ## Install, upgrade and remove the operator in every supported way on a real cluster: cluster-up, or E2E_KUBECONFIG with REGISTRY. E2E=short: without catalogs, OLM v1 and autoscaling.
+	@E2E='$(E2E)' VERSION='$(VERSION)' test/e2e/run.sh -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -ginkgo.timeout=$(TEST_TIMEOUT)
+
+.PHONY: test-long
+test-long: ## Run what .ci/run leaves out, before you close an issue: about three hours.
+	@$(MAKE) --no-print-directory test-faults FAULTS=full
+	@$(MAKE) --no-print-directory fuzz
+	@$(MAKE) --no-print-directory test-e2e
+	@OPENSTACK_VMS=60 OPENSTACK_RIGHT=all $(MAKE) --no-print-directory test-openstack
+	@$(MAKE) --no-print-directory test-openstack GUEST=1
 
 ##@ Development
 

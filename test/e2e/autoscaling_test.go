@@ -42,7 +42,7 @@ func total(ctx context.Context) map[mockcloud.Op]int {
 	return count
 }
 
-var _ = Describe("A HorizontalPodAutoscaler of a VmGroup", Ordered, func() {
+var _ = Describe("A HorizontalPodAutoscaler of a VmGroup", Ordered, long, func() {
 	BeforeAll(removeLeftovers)
 	var busy []string
 	// use sets the CPU use that the cloud reports of the first members.

@@ -37,6 +37,9 @@ var (
 	cluster client.Client
 )
 
+// long is the label of containers that make test-e2e E2E=short leaves out.
+var long = Label("long")
+
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "The operator on a real cluster")

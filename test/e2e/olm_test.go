@@ -174,7 +174,7 @@ var _ = Describe("operator-sdk run bundle", Ordered, func() {
 	})
 })
 
-var _ = Describe("A catalog", Ordered, func() {
+var _ = Describe("A catalog", Ordered, long, func() {
 	BeforeAll(removeLeftovers)
 
 	// The upgrade comes with a new catalog, as docs/install.md says. If one catalog had both versions, OLM would execute both

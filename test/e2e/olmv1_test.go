@@ -30,7 +30,7 @@ func waitInstalled(ctx context.Context, version string) {
 	Expect(kubectl(ctx, "get", manager, "-n", operatorNamespace, "-o", "jsonpath={.spec.template.spec.containers[0].image}")).To(ContainSubstring(":v" + version + "@sha256:"))
 }
 
-var _ = Describe("OLM v1", Ordered, func() {
+var _ = Describe("OLM v1", Ordered, long, func() {
 	BeforeAll(func(ctx SpecContext) {
 		if !hasOLMv1(ctx) {
 			Skip("OLM v1 is not on this cluster: there is no " + crdExtensions)

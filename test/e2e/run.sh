@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the e2e tests on the test cluster, which it starts, or on the cluster of E2E_KUBECONFIG, which must have OLM and
-# pull images from REGISTRY (docs/development/testing-cluster.md). Arguments are passed to go test.
+# pull images from REGISTRY (docs/development/testing-cluster.md). With E2E=short, it leaves out those with the label long,
+# and what only they need. Arguments are passed to go test.
 set -euo pipefail
 . "$(dirname "$0")/../../hack/lib.sh"
 
@@ -35,6 +36,7 @@ for version in $E2E_PREVIOUS $E2E_VERSION; do
   "${release[@]}" images image-digests
   "${release[@]}" bundle bundle-image image-digests images-push
 
+  [ "${E2E:-}" != short ] || continue
   # The version of OLM v1 on the cluster refuses bundles with webhooks or NetworkPolicies.
   bundle=$E2E_FOLDER/$version/olmv1/bundle
   plain+=("$bundle")
@@ -60,8 +62,13 @@ catalog() {
     --file "$folder=/configs" >/dev/null
   "$bin/image" push --tag "$name-catalog:v$version" "$folder-image"
 }
-catalog "$E2E_IMAGES" "$E2E_PREVIOUS" "${bundles[0]}"
-catalog "$E2E_IMAGES" "$E2E_VERSION" "${bundles[@]}"
-catalog "$E2E_IMAGES-olmv1" "$E2E_VERSION" "${plain[@]}"
+filter=()
+if [ "${E2E:-}" = short ]; then
+  filter=(-ginkgo.label-filter='!long')
+else
+  catalog "$E2E_IMAGES" "$E2E_PREVIOUS" "${bundles[0]}"
+  catalog "$E2E_IMAGES" "$E2E_VERSION" "${bundles[@]}"
+  catalog "$E2E_IMAGES-olmv1" "$E2E_VERSION" "${plain[@]}"
+fi
 
-go test -v -count=1 -timeout 60m ./test/e2e "$@"
+go test -v -count=1 -timeout 60m ./test/e2e "${filter[@]}" "$@"
