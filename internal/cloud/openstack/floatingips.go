@@ -80,15 +80,19 @@ func (c *floatingIPClient) assign(ctx context.Context, op string, s *server, net
 	}
 	// An address that led to an interface which is gone is used again. One that somebody gave to another server is theirs.
 	if free := slices.IndexFunc(made, func(f floatingIP) bool { return f.PortID == "" && f.NetworkID == external.ID }); free >= 0 {
-		return c.send(ctx, op, http.MethodPut, "network/floatingips/{id}", "floatingips/"+made[free].ID, network, map[string]any{
+		moved, err := c.send(ctx, op, http.MethodPut, "network/floatingips/{id}", "floatingips/"+made[free].ID, network, map[string]any{
 			"port_id": ports[at].ID, "fixed_ip_address": ports[at].ipv4(),
 		})
+		return moved.Address, err
 	}
-	address, err := c.send(ctx, op, http.MethodPost, "network/floatingips", "floatingips", network, map[string]any{
+	created, err := c.send(ctx, op, http.MethodPost, "network/floatingips", "floatingips", network, map[string]any{
 		"floating_network_id": external.ID, "port_id": ports[at].ID, "fixed_ip_address": ports[at].ipv4(), "description": descriptionOf(s.ID),
 	})
-	if err == nil || err.Kind != cloud.Rejected {
-		return address, err
+	switch {
+	case err == nil:
+		return created.Address, c.visible(ctx, op, created)
+	case err.Kind != cloud.Rejected:
+		return "", err
 	}
 	c.networks.externalIDs.forget()    // the external network may have been replaced since
 	if err.Code == alreadyAssociated { // perhaps by a create of this client whose answer was lost
@@ -101,6 +105,29 @@ func (c *floatingIPClient) assign(ctx context.Context, op string, s *server, net
 		}
 	}
 	return "", err
+}
+
+// visible fails if the service does not show an address that it has made: nothing would delete it with its server. The
+// address is deleted then.
+func (c *floatingIPClient) visible(ctx context.Context, op string, made floatingIP) *cloud.Error {
+	err := c.session.do(ctx, &call{
+		about: aboutNetwork, service: network, method: http.MethodGet, route: "network/floatingips/{id}", path: "floatingips/" + made.ID, op: op,
+	})
+	if err == nil || err.Kind != cloud.NotFound && err.Kind != cloud.Forbidden {
+		return nil // the next read of the server shows it
+	}
+	err = refuse(op, cloud.Forbidden, "the address %s was created, but the service does not show it to this account: grant it the right get_floatingip", made.Address)
+	if left := c.drop(ctx, op, made.ID); left != nil {
+		err.Detail += "; the address is left: " + left.Detail
+	}
+	return err
+}
+
+// drop deletes an address.
+func (c *floatingIPClient) drop(ctx context.Context, op, id string) *cloud.Error {
+	return c.session.do(ctx, &call{
+		about: aboutNetwork, service: network, method: http.MethodDelete, route: "network/floatingips/{id}", path: "floatingips/" + id, op: op,
+	})
 }
 
 // leadingTo returns the address that leads to one of these ports; empty if none does.
@@ -117,18 +144,18 @@ func leadingTo(ports []port, made []floatingIP) string {
 const alreadyAssociated = "FloatingIPPortAlreadyAssociated"
 
 // send makes or moves an address, and returns it.
-func (c *floatingIPClient) send(ctx context.Context, op, method, route, path, external string, body map[string]any) (string, *cloud.Error) {
+func (c *floatingIPClient) send(ctx context.Context, op, method, route, path, external string, body map[string]any) (floatingIP, *cloud.Error) {
 	var got struct {
 		FloatingIP floatingIP `json:"floatingip"`
 	}
 	call := &call{about: aboutReach, service: network, method: method, route: route, path: path, op: op, body: map[string]any{"floatingip": body}, out: &got}
 	if err := c.session.do(ctx, call); err != nil {
-		return "", explainFloating(err, external)
+		return floatingIP{}, explainFloating(err, external)
 	}
-	if got.FloatingIP.Address == "" {
-		return "", unreadable(call, "the answer has no floating address")
+	if got.FloatingIP.Address == "" || !isID(got.FloatingIP.ID) {
+		return floatingIP{}, unreadable(call, "the answer has no floating address")
 	}
-	return got.FloatingIP.Address, nil
+	return got.FloatingIP, nil
 }
 
 // explainFloating replaces what the service says of its own objects, which are not those of the user.
@@ -214,10 +241,7 @@ func (c *floatingIPClient) remove(ctx context.Context, op, serverID string, made
 		if moved {
 			continue
 		}
-		err = c.session.do(ctx, &call{
-			about: aboutNetwork, service: network, method: http.MethodDelete, route: "network/floatingips/{id}", path: "floatingips/" + f.ID, op: op,
-		})
-		if err != nil && err.Kind != cloud.NotFound {
+		if err = c.drop(ctx, op, f.ID); err != nil && err.Kind != cloud.NotFound {
 			return err
 		}
 	}

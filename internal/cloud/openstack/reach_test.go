@@ -52,6 +52,7 @@ func onReach(s *stub) {
 	s.on("GET network/ports/"+webID, neutronError("PortNotFound", "Port x could not be found."), 404)
 	s.on("GET network/floatingips", `{"floatingips": []}`)
 	s.on("POST network/floatingips", `{"floatingip": `+itsAddress+`}`, 201)
+	s.on("GET network/floatingips/"+addressID, `{"floatingip": `+itsAddress+`}`)
 	s.on("DELETE network/floatingips/"+addressID, "", http.StatusNoContent)
 	s.on("GET"+aboutSome, oneServer())
 	s.on("POST"+aboutSome+"/metadata", `{"metadata": {}}`)
@@ -96,6 +97,13 @@ func TestChangesOfReach(t *testing.T) {
 			want: refused(cloud.Rejected, "the server has no network interface"),
 		},
 		"no address: one is made for the IPv4 address of the port": {change: assign, sent: []string{pending, createAddress, annotation}},
+		"no right to see addresses: the one that was made is deleted": {
+			change: assign, prepare: func(s *stub) {
+				s.on("GET network/floatingips/"+addressID, neutronError("FloatingIPNotFound", "Floating IP x could not be found"), 404)
+			},
+			sent: []string{pending, createAddress, "DELETE network/floatingips/" + addressID},
+			want: refused(cloud.Forbidden, `the address 203.0.113.7 was created, but the service does not show it to this account: grant it the right get_floatingip`),
+		},
 		"an address that was made: it is recorded": {
 			change: assign, prepare: func(s *stub) { s.on("GET network/floatingips", `{"floatingips": [`+itsAddress+`]}`) }, sent: []string{annotation},
 		},
