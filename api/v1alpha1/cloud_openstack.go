@@ -98,10 +98,10 @@ type OpenStackCloud struct {
 	// +optional
 	AvailabilityZone string `json:"availabilityZone,omitempty"`
 
-	// keyPair is the name of a key pair of the operator's account, at most 255 characters:
-	// letters, digits, spaces and @._-, which does not begin with a period. Servers of images
-	// with os_type=windows are created with it: the guest encrypts its password with the public
-	// key. Empty for none.
+	// keyPair is the name of a key pair of the operator's user: at most 255 letters, digits,
+	// spaces and the characters @._-, not beginning with a period. New servers whose image has
+	// os_type=windows get it, and the guest encrypts its password with the public key. Empty for
+	// none.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Key Pair"
 	// +kubebuilder:validation:MaxLength=255
 	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9@_ -][A-Za-z0-9@._ -]*)?$`

@@ -18,7 +18,7 @@ var has = cloud.NewCapabilities(
 )
 
 // Capabilities proves that the identity and the compute service accept the credentials,
-// and that the default image, flavor and security groups, and the key pair exist.
+// and that the default image, flavor, security groups and network, and the key pair, exist.
 func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	const op = "get capabilities"
 	ctx, end, err := c.session.begin(ctx, op)
@@ -72,7 +72,7 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 	return err
 }
 
-// findKeyPair fails if the account does not have the key pair of new servers.
+// findKeyPair fails if the account does not have the key pair of new Windows servers.
 func (c *Client) findKeyPair(ctx context.Context, op string) *cloud.Error {
 	if c.cfg.KeyPair == "" {
 		return nil

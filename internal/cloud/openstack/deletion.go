@@ -31,9 +31,14 @@ func (c *Client) DeleteSnapshots(ctx context.Context, serverID, owner string) er
 		}
 		switch err := c.snapshots.delete(ctx, op, i.ID); {
 		case err == nil, err.Kind == cloud.NotFound:
-		case err.Kind == cloud.Busy && c.remainderOf(ctx, op, serverID).kept: // the server may use its data
-			return err
-		case i.Protected, cloud.Is(err, cloud.Rejected, cloud.Busy): // the latter: it is in use
+		case err.Kind == cloud.Busy: // it is in use
+			switch left, failed := c.remainderOf(ctx, op, serverID); {
+			case failed != nil:
+				return failed
+			case left.kept: // the server may use its data
+				return err
+			}
+		case i.Protected && err.Kind == cloud.Forbidden, err.Kind == cloud.Rejected:
 		default:
 			return err
 		}

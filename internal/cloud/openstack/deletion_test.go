@@ -27,21 +27,23 @@ func TestSnapshotsOfAServerThatIsGoneAreDeleted(t *testing.T) {
 		want   outcome
 		sent   []string
 	}{
-		"none":                                            {images: images()},
-		"two, in the order of their ages":                 {images: images(imageJSON("i2", `"created_at": "2026-01-03T00:00:00Z"`), imageJSON("i1")), status: 204, sent: []string{first, second}},
-		"one of a person: it stays":                       {images: images(imageJSON("i1", `"privatecloud:snapshot": ""`))},
-		"one that has inherited the mark: stays":          {images: images(imageJSON("i1", `"name": "by-hand"`))},
-		"one of a former owner: it stays":                 {images: images(imageJSON("i1", `"privatecloud:owner": "u-0"`))},
-		"one of another server: it stays":                 {images: images(imageJSON("i1", `"instance_uuid": "x"`))},
-		"one that is being taken":                         {images: images(imageJSON("i1", `"status": "saving"`)), status: 204, sent: []string{first}},
-		"one that the server uses, which the cloud keeps": {images: images(imageJSON("i1")), answer: inUse, status: 409, server: oneServer(`"status": "SOFT_DELETED"`), want: outcome{Kind: cloud.Busy}, sent: []string{first}},
-		"one that is gone meanwhile":                      {images: images(imageJSON("i1")), answer: `{"message": "no image i1", "code": "404 Not Found", "title": "Not Found"}`, status: 404, sent: []string{first}},
-		"one that is protected: it stays":                 {images: images(imageJSON("i1", `"protected": true`), imageJSON("i2", `"protected": true`)), answer: protected, status: 403, sent: []string{first, second}},
-		"the account may not delete it: an error":         {images: images(imageJSON("i1"), imageJSON("i2")), answer: unauthorized, status: 403, want: outcome{Kind: cloud.Forbidden}, sent: []string{first}},
-		"one that another server uses: it stays":          {images: images(imageJSON("i1"), imageJSON("i2")), answer: inUse, status: 409, sent: []string{first, second}},
-		"no answer: it is tried again":                    {images: images(imageJSON("i1"), imageJSON("i2")), status: 500, want: outcome{Kind: cloud.Unavailable, Uncertain: true}, sent: []string{first}},
-		"a 404 of a proxy: it is tried again":             {images: images(imageJSON("i1")), answer: "<html>", status: 404, want: outcome{Kind: cloud.NotFoundUnproven}, sent: []string{first}},
-		"no listing: it is tried again":                   {images: `{}`, listed: 503, want: outcome{Kind: cloud.Unavailable}},
+		"none":                                              {images: images()},
+		"two, in the order of their ages":                   {images: images(imageJSON("i2", `"created_at": "2026-01-03T00:00:00Z"`), imageJSON("i1")), status: 204, sent: []string{first, second}},
+		"one of a person: it stays":                         {images: images(imageJSON("i1", `"privatecloud:snapshot": ""`))},
+		"one that has inherited the mark: stays":            {images: images(imageJSON("i1", `"name": "by-hand"`))},
+		"one of a former owner: it stays":                   {images: images(imageJSON("i1", `"privatecloud:owner": "u-0"`))},
+		"one of another server: it stays":                   {images: images(imageJSON("i1", `"instance_uuid": "x"`))},
+		"one that is being taken":                           {images: images(imageJSON("i1", `"status": "saving"`)), status: 204, sent: []string{first}},
+		"one that the server uses, which the cloud keeps":   {images: images(imageJSON("i1")), answer: inUse, status: 409, server: oneServer(`"status": "SOFT_DELETED"`), want: outcome{Kind: cloud.Busy}, sent: []string{first}},
+		"one that is in use, while compute does not answer": {images: images(imageJSON("i1")), answer: inUse, status: 409, server: "<html>", want: outcome{Kind: cloud.Unreadable}, sent: []string{first}},
+		"one that is protected, while the service fails":    {images: images(imageJSON("i1", `"protected": true`)), status: 500, want: outcome{Kind: cloud.Unavailable, Uncertain: true}, sent: []string{first}},
+		"one that is gone meanwhile":                        {images: images(imageJSON("i1")), answer: `{"message": "no image i1", "code": "404 Not Found", "title": "Not Found"}`, status: 404, sent: []string{first}},
+		"one that is protected: it stays":                   {images: images(imageJSON("i1", `"protected": true`), imageJSON("i2", `"protected": true`)), answer: protected, status: 403, sent: []string{first, second}},
+		"the account may not delete it: an error":           {images: images(imageJSON("i1"), imageJSON("i2")), answer: unauthorized, status: 403, want: outcome{Kind: cloud.Forbidden}, sent: []string{first}},
+		"one that another server uses: it stays":            {images: images(imageJSON("i1"), imageJSON("i2")), answer: inUse, status: 409, sent: []string{first, second}},
+		"no answer: it is tried again":                      {images: images(imageJSON("i1"), imageJSON("i2")), status: 500, want: outcome{Kind: cloud.Unavailable, Uncertain: true}, sent: []string{first}},
+		"a 404 of a proxy: it is tried again":               {images: images(imageJSON("i1")), answer: "<html>", status: 404, want: outcome{Kind: cloud.NotFoundUnproven}, sent: []string{first}},
+		"no listing: it is tried again":                     {images: `{}`, listed: 503, want: outcome{Kind: cloud.Unavailable}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

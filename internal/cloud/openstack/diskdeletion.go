@@ -40,29 +40,33 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	return nil
 }
 
-// remainder is what compute shows of a server whose deletion was accepted.
+// remainder is what compute still shows of a server whose deletion it accepted.
 type remainder struct {
-	// kept: the cloud keeps the server so that it can be restored, and deletes it later. restored: somebody has restored it.
+	// kept: the server is deleted, and the cloud keeps it so that it can be restored. restored: somebody has restored it.
 	kept, restored bool
 	// deletedLater are the ids of the volumes that compute deletes together with a server that is kept.
 	deletedLater map[string]bool
 }
 
-// remainderOf returns what compute shows of a server whose deletion was accepted: nothing, in most clouds.
-func (c *Client) remainderOf(ctx context.Context, op, id string) remainder {
+// remainderOf returns what compute still shows of a server whose deletion it accepted. Most clouds show nothing.
+func (c *Client) remainderOf(ctx context.Context, op, id string) (remainder, *cloud.Error) {
 	s, err := c.readKept(ctx, op, id)
-	if err != nil {
-		return remainder{}
+	switch {
+	case err != nil && err.Kind == cloud.NotFound:
+		return remainder{}, nil
+	case err != nil:
+		return remainder{}, err
 	}
 	left := remainder{kept: s.kept(), restored: s.state() != cloud.StateDeleting, deletedLater: map[string]bool{}}
 	for _, v := range s.Volumes {
 		left.deletedLater[v.ID] = left.kept && v.DeleteOnTermination
 	}
-	return left
+	return left, nil
 }
 
 // DeleteDisks deletes the volumes of a server that is gone which compute left: those that the server had when its deletion began, and
-// those that were being added to it. One that the service refuses to delete stays, such as one with a snapshot.
+// those that were being added to it. One that cannot be deleted stays, such as one with a snapshot. It fails if the account may not
+// delete volumes. Volumes that compute deletes later, and those of a server that was restored, are left to compute.
 func (c *Client) DeleteDisks(ctx context.Context, serverID string) error {
 	op := "delete the disks of server " + quote(serverID)
 	ctx, end, failed := c.session.beginAbout(ctx, op, serverID)
@@ -84,7 +88,9 @@ func (c *Client) DeleteDisks(ctx context.Context, serverID string) error {
 func (c *Client) deleteLeft(ctx context.Context, op, serverID string, listed []blockVolume) (left *cloud.Error) {
 	var of remainder
 	if slices.ContainsFunc(listed, func(v blockVolume) bool { return v.attachedTo(serverID) }) {
-		of = c.remainderOf(ctx, op, serverID)
+		if of, left = c.remainderOf(ctx, op, serverID); left != nil {
+			return left
+		}
 	}
 	for _, v := range listed {
 		deleted := v.diskOf(serverID) != "" && (v.pending() || v.Metadata[volumeDeletedKey] == serverID)
@@ -99,7 +105,7 @@ func (c *Client) deleteLeft(ctx context.Context, op, serverID string, listed []b
 				return err
 			}
 		case v.attachedTo(serverID) && (of.restored || of.deletedLater[v.ID]):
-		case left != nil && left.Kind == cloud.Forbidden: // which is said first
+		case left != nil && left.Kind == cloud.Forbidden: // the missing right is reported first
 		case v.attachedTo(serverID), v.pending() && slices.Contains(transient, v.Status), v.Status == "detaching":
 			left = refuse(op, cloud.Busy, "volume %s is in the status %s: it is deleted once it is available", v.ID, quote(v.Status))
 		}

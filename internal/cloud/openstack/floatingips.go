@@ -103,20 +103,23 @@ func (c *floatingIPClient) assign(ctx context.Context, op string, s *server, net
 		if address := leadingTo(ports, made); address != "" {
 			return address, nil
 		}
+		if len(made) == 0 {
+			err.Detail += ", or, if the operator created it, grant the account the right get_floatingip"
+		}
 	}
 	return "", err
 }
 
-// visible fails if the service does not show an address that it has made: nothing would delete it with its server. The
-// address is deleted then.
+// visible fails if the service does not show a floating IP address that it has just created: nothing would delete it with its
+// server. It then deletes the address.
 func (c *floatingIPClient) visible(ctx context.Context, op string, made floatingIP) *cloud.Error {
 	err := c.session.do(ctx, &call{
 		about: aboutNetwork, service: network, method: http.MethodGet, route: "network/floatingips/{id}", path: "floatingips/" + made.ID, op: op,
 	})
 	if err == nil || err.Kind != cloud.NotFound && err.Kind != cloud.Forbidden {
-		return nil // the next read of the server shows it
+		return nil // it is shown, or the service did not answer the question
 	}
-	err = refuse(op, cloud.Forbidden, "the address %s was created, but the service does not show it to this account: grant it the right get_floatingip", made.Address)
+	err = refuse(op, cloud.Forbidden, "the address %s was created, but the service does not show it to this account, or not yet: grant it the right get_floatingip", made.Address)
 	if left := c.drop(ctx, op, made.ID); left != nil {
 		err.Detail += "; the address is left: " + left.Detail
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// imageNeeds is what an image needs of a flavor: nova refuses a server whose flavor has less.
+// imageNeeds is what an image needs of a server. Nova refuses a server whose flavor has less.
 type imageNeeds struct {
 	// image is the name or id of the image, for messages.
 	image string
 	// disk is in GiB.
 	disk, mib int
-	// windows: the guest is one of Windows.
+	// windows reports whether the guest runs Windows, according to the image.
 	windows bool
 }
 
@@ -72,19 +72,19 @@ func (k *needsKept) get(id string) (imageNeeds, bool) {
 	return kept.needs, known && time.Since(kept.at) < transport.NameLifetime
 }
 
-// needsOf returns what an image needs, which messages name by name, and nothing if that cannot be read: nova checks it, too.
-func (c *imageClient) needsOf(ctx context.Context, op, id, name string) imageNeeds {
+// needsOf returns what an image needs, which messages name by name. If it cannot be read, nova still checks the flavor.
+func (c *imageClient) needsOf(ctx context.Context, op, id, name string) (imageNeeds, *cloud.Error) {
 	needs, known := c.needs.get(id)
 	if !known {
 		got, err := c.show(ctx, op, id)
 		if err != nil {
-			return imageNeeds{}
+			return imageNeeds{}, err
 		}
 		needs = got.needs()
 		c.needs.put(id, needs)
 	}
 	needs.image = name
-	return needs
+	return needs, nil
 }
 
 // show returns the image of an id.

@@ -115,7 +115,7 @@ type listedImage struct {
 	MinDisk int   `json:"min_disk"`
 	MinRAM  int   `json:"min_ram"`
 	Size    int64 `json:"size"`
-	// OSType is "windows" in images of Windows.
+	// OSType is "windows" in Windows images.
 	OSType string `json:"os_type"`
 	// Visibility is "public" in images that every project can boot.
 	Visibility string `json:"visibility"`

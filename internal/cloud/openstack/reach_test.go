@@ -102,7 +102,7 @@ func TestChangesOfReach(t *testing.T) {
 				s.on("GET network/floatingips/"+addressID, neutronError("FloatingIPNotFound", "Floating IP x could not be found"), 404)
 			},
 			sent: []string{pending, createAddress, "DELETE network/floatingips/" + addressID},
-			want: refused(cloud.Forbidden, `the address 203.0.113.7 was created, but the service does not show it to this account: grant it the right get_floatingip`),
+			want: refused(cloud.Forbidden, `the address 203.0.113.7 was created, but the service does not show it to this account, or not yet: grant it the right get_floatingip`),
 		},
 		"an address that was made: it is recorded": {
 			change: assign, prepare: func(s *stub) { s.on("GET network/floatingips", `{"floatingips": [`+itsAddress+`]}`) }, sent: []string{annotation},
@@ -130,7 +130,7 @@ func TestChangesOfReach(t *testing.T) {
 			change: assign, prepare: func(s *stub) {
 				s.on("POST network/floatingips", neutronError(alreadyAssociated, "Cannot associate floating IP"), 409)
 			},
-			sent: []string{pending, createAddress}, want: refused(cloud.Rejected, `the server has an address of "ext-net" that somebody else gave it: remove that one in the cloud`),
+			sent: []string{pending, createAddress}, want: refused(cloud.Rejected, `the server has an address of "ext-net" that somebody else gave it: remove that one in the cloud, or, if the operator created it, grant the account the right get_floatingip`),
 		},
 		"no address is free: the quota is used up": {
 			change: assign, prepare: func(s *stub) {

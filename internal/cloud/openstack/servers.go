@@ -70,7 +70,7 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 }
 
 // read reads a server. A deleted server that the cloud keeps so that it can be restored is not found:
-// no listing has it.
+// only the listing of changes has it.
 func (c *Client) read(ctx context.Context, op, id string) (*server, *cloud.Error) {
 	got, err := c.readKept(ctx, op, id)
 	if err == nil && got.kept() {

@@ -279,7 +279,7 @@ func (c *Client) resize(ctx context.Context, op string, current *server, name st
 	target := to.or(current.size())
 	w := wish{name: name, size: target, current: current.Flavor.Name, disk: current.Flavor.Disk, volume: current.Image.id == ""}
 	if !w.volume {
-		w.image = c.images.needsOf(ctx, op, current.Image.id, cmp.Or(current.Image.name, current.Image.id))
+		w.image, _ = c.images.needsOf(ctx, op, current.Image.id, cmp.Or(current.Image.name, current.Image.id))
 	}
 	chosen, err := c.flavors.flavorFor(ctx, op, w)
 	if err != nil {
