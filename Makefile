@@ -146,7 +146,7 @@ test-e2e: ## Install, upgrade and remove the operator in every supported way on 
 	@E2E='$(E2E)' VERSION='$(VERSION)' test/e2e/run.sh -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -ginkgo.timeout=$(TEST_TIMEOUT)
 
 .PHONY: test-long
-test-long: ## Run what .ci/run leaves out, before you close an issue: about three hours.
+test-long: ## Run the long versions of the tests of .ci/run, and test-openstack with a guest: about three hours.
 	@$(MAKE) --no-print-directory test-faults FAULTS=full
 	@$(MAKE) --no-print-directory fuzz
 	@$(MAKE) --no-print-directory test-e2e
