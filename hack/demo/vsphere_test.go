@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -125,7 +127,7 @@ func capabilitiesOfVCenter(t *testing.T) cloud.Capabilities {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { client.Close(t.Context()) })
+	t.Cleanup(func() { client.Close(context.WithoutCancel(t.Context())) })
 	caps, err := client.Capabilities(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +145,7 @@ func removedSamples(t *testing.T) []string {
 	var kustomization struct {
 		Patches []struct {
 			Target struct{ Kind, Name string }
+			Patch  string
 		}
 	}
 	if err := yaml.Unmarshal(data, &kustomization); err != nil {
@@ -152,6 +155,9 @@ func removedSamples(t *testing.T) []string {
 	for _, patch := range kustomization.Patches {
 		name := regexp.MustCompile("^(" + patch.Target.Name + ")$")
 		every := patch.Target.Name == ""
+		if !strings.Contains(patch.Patch, "$patch: delete") {
+			continue
+		}
 		for _, object := range appliedSamples(t) {
 			if object.GetKind() == patch.Target.Kind && (every || name.MatchString(object.GetName())) {
 				removed = append(removed, object.GetKind()+"/"+object.GetName())

@@ -46,9 +46,9 @@ def main():
         if not os.path.isdir(f"/etc/{project}"):
             continue  # with guests, there is no cinder
         lines, known = [], set()
-        for rule in list(generator.get_policies_dict([project])[project]):
+        for rule in generator.get_policies_dict([project])[project]:
             if not getattr(rule, "operations", None):
-                continue  # other rules refer to it
+                continue  # a rule that only other rules refer to
             name = rule.name.removeprefix(prefix)
             known.add(name)
             refused = f"role:no-{rule.name}" if name in names[service] else "role:operator"

@@ -7,9 +7,10 @@
 //	OPENSTACK_ADMIN_PASSWORD  password of the user admin of the project admin
 //
 //	OPENSTACK_VMS             how many VMs are created while managers are killed, and how
-//	                          many servers are imported; 12 if empty
+//	                          many servers are imported; 12 if empty. If it is set, every VM has two
+//	                          interfaces and a public address
 //	OPENSTACK_RIGHTS          file with the rights that the operator has
-//	OPENSTACK_RIGHT           which of these TestEachRightIsNeeded takes away: a part of their names, or all;
+//	OPENSTACK_RIGHT           which of these TestMissingRightIsReported takes away: a part of their names, or all;
 //	                          a few if empty
 //	OPENSTACK_SEED            repeats what was random in a run that failed
 //

@@ -55,9 +55,9 @@ func seed(t *testing.T) uint64 {
 }
 
 // One project is used by two clusters with VMs of the same names, and by strangers. A quarter of
-// the VMs of one cluster have two interfaces and a public address, others a root volume and a disk. With OPENSTACK_VMS, all have both.
-// VMs with snapshots have no volumes. The manager of this cluster is killed again and again, the other has two managers without leader
-// election, of which one is killed, and answers are lost.
+// the VMs of one cluster have two interfaces and a public address, others a root volume and a disk. With OPENSTACK_VMS,
+// every VM has two interfaces and a public address, and every VM without a snapshot also has volumes. The manager of this cluster is
+// killed again and again, the other has two managers without leader election, of which one is killed, and answers are lost.
 func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	t.Parallel()
 	tk, count := newT(t), killedVMs(t)
