@@ -10,13 +10,14 @@ import (
 var _ cloud.DiskRemover = (*Client)(nil)
 
 // releaseDisks records of the disks of a server that they are deleted with it. Compute deletes them with the server; one that it cannot
-// delete is not confused with a volume that somebody has detached before.
+// delete is not confused with a volume that somebody has detached before. That includes one that was detached after the server was
+// restored from an earlier deletion; a deletion that failed leaves a server with an error.
 func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	if usable, err := c.volumes.hasDisks(ctx, op); err != nil || !usable {
 		return err
 	}
 	s, err := c.read(ctx, op, id)
-	if err != nil || s.deleting() || len(s.Volumes) == 0 {
+	if err != nil || s.deleting() || len(s.Volumes) == 0 && !c.volumes.knownOf(id) {
 		return err
 	}
 	set, err := c.volumes.diskSetOf(ctx, op, s)
@@ -27,6 +28,13 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	default:
 		err.Detail = "looking for its disks: " + err.Detail
 		return err
+	}
+	if s.state() != cloud.StateError {
+		for _, v := range set.marked {
+			if err := c.volumes.annotate(ctx, op, v, map[string]string{volumeDeletedKey: "undone"}); err != nil && err.Kind != cloud.NotFound {
+				return err
+			}
+		}
 	}
 	for disk, v := range set.attached {
 		if v.Metadata[volumeDeletedKey] == id {

@@ -113,6 +113,39 @@ func TestDisksThatTheAccountMayNotDeleteAreAnError(t *testing.T) {
 	}
 }
 
+// An earlier deletion marked both volumes. Either it was undone, and somebody has detached one since, or it failed after compute
+// had detached one.
+func TestDisksOfAnEarlierDeletion(t *testing.T) {
+	for status, want := range map[string][]string{"ACTIVE": {"web-logs"}, "ERROR": nil} {
+		c := newCinder(t)
+		c.status = status
+		c.someVolume("data", volumeInUse, someID).Metadata[volumeDeletedKey] = someID
+		c.someVolume("logs", volumeAvailable).Metadata[volumeDeletedKey] = someID
+		c.handle("DELETE"+aboutSome, func(w http.ResponseWriter, _ *http.Request) {
+			c.volumes[0].Attachments, c.volumes[0].Status = nil, volumeAvailable
+			c.on("GET"+aboutSome, novaNotFound, http.StatusNotFound)
+			w.WriteHeader(http.StatusNoContent)
+		})
+		client := c.client()
+		if _, err := client.GetServer(t.Context(), someID); err != nil {
+			t.Fatal(err)
+		}
+		if result, err := client.DeleteServer(t.Context(), someID); err != nil || !result.Gone() {
+			t.Fatalf("DeleteServer: %+v, %v", result, err)
+		}
+		if err := client.DeleteDisks(t.Context(), someID); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, v := range c.volumes {
+			left = append(left, v.Name)
+		}
+		if diff := cmp.Diff(want, left); diff != "" {
+			t.Errorf("%s: volumes left (-want +got):\n%s", status, diff)
+		}
+	}
+}
+
 // TestDisksThatComputeLeavesAreToldFromThoseThatWereDetached has a disk that somebody detaches before the deletion, one that compute made
 // and that is not recorded, and a volume of somebody else. Compute deletes none of them.
 func TestDisksThatComputeLeavesAreToldFromThoseThatWereDetached(t *testing.T) {

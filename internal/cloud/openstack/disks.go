@@ -92,6 +92,8 @@ type diskSet struct {
 	pending  map[string][]blockVolume
 	// unrecorded are attached ones of which it is not recorded yet which disk they are.
 	unrecorded map[string]bool
+	// marked are the ids of those that the server had when an earlier deletion of it began, and does not have any more.
+	marked []string
 }
 
 // diskSetOf reads the volumes of a server. Volumes that compute made with it are found by their tags.
@@ -115,6 +117,8 @@ func (c *volumeClient) diskSetOf(ctx context.Context, op string, s *server) (dis
 			}
 		case v.pending():
 			set.pending[disk] = append(set.pending[disk], v)
+		case v.Metadata[volumeDeletedKey] == s.ID:
+			set.marked = append(set.marked, v.ID)
 		}
 	}
 	if !s.hasVolumesOfCreate() {
