@@ -30,7 +30,7 @@ func TestRightsOfThePageSuffice(t *testing.T) {
 	}
 }
 
-// Rights in unnoticed are only shown to cause no error.
+// Rights in withoutError are only shown to cause no error.
 func TestMissingRightIsReported(t *testing.T) {
 	t.Parallel()
 	for _, right := range rightsToTake(t) {
@@ -53,8 +53,8 @@ func TestMissingRightIsReported(t *testing.T) {
 	}
 }
 
-// unnoticed are the rights without which no error says so, with the reason.
-var unnoticed = map[string]string{
+// withoutError are the rights without which no error says so, with the reason.
+var withoutError = map[string]string{
 	"volume:update":                                  "volumes keep the names that nova gives them",
 	"volume:create_volume_metadata":                  "the names of volumes say which disk they are",
 	"os_compute_api:os-flavor-extra-specs:index":     "flavors have no extra specs",
@@ -84,7 +84,7 @@ var withoutName = map[string]string{
 
 // saysWithout returns what an error says without a right, and whether there is one.
 func saysWithout(right string) (says *regexp.Regexp, failed bool) {
-	if _, found := unnoticed[right]; found {
+	if _, found := withoutError[right]; found {
 		return nil, false
 	}
 	if text, found := withoutName[right]; found {

@@ -53,10 +53,10 @@ func (c *Client) choose(ctx context.Context, op string, req cloud.CreateServer) 
 	if made.imageID, err = c.images.imageFor(ctx, op, req.Template); err != nil {
 		return choice{}, err
 	}
-	least, unread := c.images.needsOf(ctx, op, made.imageID, cmp.Or(req.Template, c.images.defaultImage))
+	least, readErr := c.images.needsOf(ctx, op, made.imageID, cmp.Or(req.Template, c.images.defaultImage))
 	switch {
-	case unread != nil && c.cfg.KeyPair != "": // a Windows guest without a key pair has a password that nobody can read
-		return choice{}, unread
+	case readErr != nil && c.cfg.KeyPair != "": // a Windows guest without a key pair has a password that nobody can read
+		return choice{}, readErr
 	case least.windows:
 		made.keyPair = c.cfg.KeyPair
 	}

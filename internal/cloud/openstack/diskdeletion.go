@@ -31,7 +31,7 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	}
 	if s.state() != cloud.StateError {
 		for _, v := range set.marked {
-			if err := c.volumes.annotate(ctx, op, v, map[string]string{volumeDeletedKey: "undone"}); err != nil && err.Kind != cloud.NotFound {
+			if err := c.volumes.annotate(ctx, op, v, map[string]string{volumeDeletedKey: "restored"}); err != nil && err.Kind != cloud.NotFound {
 				return err
 			}
 		}

@@ -113,6 +113,14 @@ func TestDisksThatTheAccountMayNotDeleteAreAnError(t *testing.T) {
 	}
 }
 
+// names returns the names of the volumes that there are.
+func (c *cinder) names() (names []string) {
+	for _, v := range c.volumes {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
 // An earlier deletion marked both volumes. Either it was undone, and somebody has detached one since, or it failed after compute
 // had detached one.
 func TestDisksOfAnEarlierDeletion(t *testing.T) {
@@ -136,11 +144,7 @@ func TestDisksOfAnEarlierDeletion(t *testing.T) {
 		if err := client.DeleteDisks(t.Context(), someID); err != nil {
 			t.Fatal(err)
 		}
-		var left []string
-		for _, v := range c.volumes {
-			left = append(left, v.Name)
-		}
-		if diff := cmp.Diff(want, left); diff != "" {
+		if diff := cmp.Diff(want, c.names()); diff != "" {
 			t.Errorf("%s: volumes left (-want +got):\n%s", status, diff)
 		}
 	}
@@ -177,11 +181,7 @@ func TestDisksThatComputeLeavesAreToldFromThoseThatWereDetached(t *testing.T) {
 	if err := client.DeleteDisks(t.Context(), someID); err != nil {
 		t.Fatal(err)
 	}
-	var left []string
-	for _, v := range c.volumes {
-		left = append(left, v.Name)
-	}
-	if diff := cmp.Diff([]string{"web-kept", "theirs"}, left); diff != "" {
+	if diff := cmp.Diff([]string{"web-kept", "theirs"}, c.names()); diff != "" {
 		t.Errorf("volumes left (-want +got):\n%s", diff)
 	}
 }
