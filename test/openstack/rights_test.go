@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,6 +62,7 @@ var withoutError = map[string]string{
 	"update_router":                                  "only a router that lost its gateway needs it",
 	"update_router:external_gateway_info":            "only a router that lost its gateway needs it",
 	"update_router:external_gateway_info:network_id": "only a router that lost its gateway needs it",
+	"get_network:router:external":                    "only servers on an external network need it",
 	"update_floatingip":                              "only an address whose port is gone needs it",
 	"upload_image":                                   "the simulated hypervisor stores no image",
 	"modify_image":                                   "the simulated hypervisor stores no image",
@@ -159,8 +161,10 @@ func (u *use) onNetwork(ctx context.Context) {
 	if !u.note("create a network", err) {
 		return
 	}
-	_, err = u.c.UpdateNetwork(ctx, network.ID, cloud.UpdateNetwork{Gateway: "10.8.0.1", DNSNameservers: []string{"192.0.2.2"}, ExternalNetwork: externalNetwork})
-	u.note("change the network", err)
+	changed, err := u.c.UpdateNetwork(ctx, network.ID, cloud.UpdateNetwork{Gateway: "10.8.0.1", DNSNameservers: []string{"192.0.2.2"}, ExternalNetwork: externalNetwork})
+	if u.note("change the network", err) {
+		u.listed(ctx, changed)
+	}
 	server := u.created(ctx, cloud.CreateServer{
 		Name: "web", NetworkID: network.ID, SecurityGroups: cloud.SecurityGroups(u.groups[0]), Labels: map[string]string{tagLabel: "web"},
 		AntiAffinity: cloud.AntiAffinity{Group: "web"}, UserData: cloud.UserData("#!/bin/sh\n"), IdempotencyKey: "web",
@@ -175,6 +179,18 @@ func (u *use) onNetwork(ctx context.Context) {
 		u.deleted(ctx, server)
 	}
 	u.note("delete the network", u.c.DeleteNetwork(ctx, network.ID))
+}
+
+// listed notes an error if a network is not listed as it is.
+func (u *use) listed(ctx context.Context, want cloud.Network) {
+	all, err := u.c.ListNetworks(ctx)
+	if !u.note("list networks", err) {
+		return
+	}
+	at := slices.IndexFunc(all, func(n cloud.Network) bool { return n.ID == want.ID })
+	if at < 0 || !reflect.DeepEqual(all[at], want) {
+		u.note("list networks", fmt.Errorf("%+v is not in %+v", want, all))
+	}
 }
 
 // changed makes changes of a server.

@@ -86,3 +86,24 @@ func TestIDOfAnExternalNetworkInCapitals(t *testing.T) {
 		t.Errorf("%+v, %v, want it connected", made.Router, err)
 	}
 }
+
+// The service hides which networks are external from an account without the right get_network:router:external.
+func TestExternalNetworksThatAreNotShown(t *testing.T) {
+	for _, external := range []string{"ext-net", externalID} {
+		n, client := newNeutron(t)
+		n.external = false
+		c := client()
+		req := routed()
+		req.ExternalNetwork = external
+		made, err := c.CreateNetwork(t.Context(), req)
+		if err != nil || !made.Router.ConnectedTo(external) {
+			t.Fatalf("CreateNetwork with a router to %s: %+v, %v", external, made.Router, err)
+		}
+		if listed, err := c.ListNetworks(t.Context()); err != nil || len(listed) != 1 || listed[0].Router != made.Router {
+			t.Errorf("ListNetworks: %+v, %v, want one with the router %+v", listed, err, made.Router)
+		}
+		if err := c.DeleteNetwork(t.Context(), made.ID); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -34,8 +34,15 @@ type neutronNetwork struct {
 	CreatedAt   stamp  `json:"created_at"`
 	ProjectID   string `json:"project_id"`
 	Shared      bool   `json:"shared"`
-	External    bool   `json:"router:external"`
+	// External is nil if the account lacks the right get_network:router:external.
+	External *bool `json:"router:external"`
 }
+
+// external reports whether the service shows that a network is external.
+func (n neutronNetwork) external() bool { return n.External != nil && *n.External }
+
+// internal reports whether the service shows that a network is not external.
+func (n neutronNetwork) internal() bool { return n.External != nil && !*n.External }
 
 // subnet is a range of addresses of a network.
 type subnet struct {
@@ -122,7 +129,7 @@ func (c *networkClient) ListNetworks(ctx context.Context) ([]cloud.Network, erro
 	all := make([]cloud.Network, 0, len(networks))
 	for _, n := range networks {
 		own := n.ProjectID == "" || n.ProjectID == project
-		if !own && !n.Shared && !n.External {
+		if !own && !n.Shared && !n.external() {
 			continue // an administrator sees those of all projects
 		}
 		joined := networkOf(n, byNetwork[n.ID])

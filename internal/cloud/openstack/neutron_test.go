@@ -1,12 +1,14 @@
 package openstack
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -46,6 +48,8 @@ type neutron struct {
 	lags map[string]bool
 	// ignores are the kinds of which listings have all, whatever the query.
 	ignores map[string]bool
+	// external: the account has the right get_network:router:external. Queries select by what it does not show, too.
+	external bool
 	// owner is the device_owner of the ports of routers.
 	owner string
 	// refused are the statuses of requests by method and kind, such as "GET routers".
@@ -56,7 +60,7 @@ type neutron struct {
 
 func newNeutron(t *testing.T) (*neutron, func() *Client) {
 	t.Helper()
-	n := &neutron{asked: map[string]int{}, hidden: map[string]bool{}, lags: map[string]bool{}, ignores: map[string]bool{}, owner: interfaceOwners[0], refused: map[string]int{}, all: map[string][]object{"networks": {{"id": externalID, "name": "ext-net", "project_id": "another", "router:external": true}}}}
+	n := &neutron{external: true, asked: map[string]int{}, hidden: map[string]bool{}, lags: map[string]bool{}, ignores: map[string]bool{}, owner: interfaceOwners[0], refused: map[string]int{}, all: map[string][]object{"networks": {{"id": externalID, "name": "ext-net", "project_id": "another", "router:external": true}}}}
 	s := newStub(t)
 	s.network = n
 	return n, func() *Client { return s.client() }
@@ -84,7 +88,12 @@ func (n *neutron) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer)
+	text, _ := json.Marshal(answer)
+	if !n.external {
+		text = regexp.MustCompile(`"router:external":(true|false),?`).ReplaceAll(text, nil)
+		text = bytes.ReplaceAll(text, []byte(",}"), []byte("}"))
+	}
+	_, _ = w.Write(text)
 }
 
 func refusal(status int, kind string) (int, object) {
@@ -191,6 +200,9 @@ func (n *neutron) add(kind string, o object) object {
 	n.made++
 	o["id"], o["project_id"] = fmt.Sprintf("%08d-0000-4000-8000-000000000000", n.made), projectID
 	o["created_at"] = time.Unix(int64(n.made), 0).UTC().Format(time.RFC3339)
+	if kind == "networks" {
+		o["router:external"] = false
+	}
 	n.all[kind] = append(n.all[kind], o)
 	return o
 }

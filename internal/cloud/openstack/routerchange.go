@@ -20,7 +20,7 @@ func (c *networkClient) externalNetwork(ctx context.Context, op, nameOrID string
 		switch {
 		case err != nil && err.Kind == cloud.NotFoundUnproven:
 			err.Kind = cloud.Unreadable // it says nothing about the network that is to be connected either
-		case err != nil && err.Kind == cloud.NotFound, err == nil && !n.External:
+		case err != nil && err.Kind == cloud.NotFound, err == nil && n.internal():
 			err = refuse(op, cloud.Rejected, "no external network has the id %s", quote(nameOrID))
 			err.Code = cloud.CodeExternalNetworkUnknown
 		}

@@ -142,7 +142,7 @@ type routing struct {
 	unknown bool
 	routers []router
 	ports   []port
-	// names are those of the external networks, by id.
+	// names are those of networks, by id.
 	names map[string]string
 }
 
@@ -174,17 +174,15 @@ func unlessUnknown(ctx context.Context, r routing, err *cloud.Error) (routing, *
 	return routing{unknown: true}, nil
 }
 
-// routingOfAll returns the routing of the networks of a listing, which has the external ones. Without any, no router is
-// connected, and nothing is asked.
+// routingOfAll returns the routing of the networks of a listing, which has the external ones. If all are shown to be internal,
+// no router is connected, and nothing is asked.
 func (c *networkClient) routingOfAll(ctx context.Context, op string, networks []neutronNetwork) (routing, *cloud.Error) {
+	if !slices.ContainsFunc(networks, func(n neutronNetwork) bool { return !n.internal() }) {
+		return routing{}, nil
+	}
 	found := routing{names: map[string]string{}}
 	for _, n := range networks {
-		if n.External {
-			found.names[n.ID] = n.Name
-		}
-	}
-	if len(found.names) == 0 {
-		return found, nil
+		found.names[n.ID] = n.Name
 	}
 	var err *cloud.Error
 	if found.routers, err = c.listRouters(ctx, op, url.Values{}); err == nil && len(found.routers) > 0 {
