@@ -23,8 +23,10 @@ const (
 	password = "a-password-of-tests"
 	// operatorRole is the role that hack/openstack/policies.py gives the rights of the page.
 	operatorRole = "operator"
-	domain       = "Default"
-	region       = "RegionOne"
+	// projectPrefix begins the names of the projects of tests.
+	projectPrefix = "test-"
+	domain        = "Default"
+	region        = "RegionOne"
 )
 
 // admin is the administrator of the OpenStack. It is made once for all tests.
@@ -34,6 +36,11 @@ var admin = sync.OnceValue(func() *administrator {
 		panic("OPENSTACK_AUTH_URL is not set: run make test-openstack")
 	}
 	a.logIn()
+	for _, left := range a.list("identity", "projects", "") { // by tests that were interrupted
+		if name, _ := left["name"].(string); strings.HasPrefix(name, projectPrefix) {
+			a.clean(project{id: fmt.Sprint(left["id"]), name: name})
+		}
+	}
 	a.userID = a.ensure("identity", "users", "user", map[string]any{"name": user, "password": password, "domain_id": "default"})
 	a.personID = a.ensure("identity", "users", "user", map[string]any{"name": person, "password": password, "domain_id": "default"})
 	a.ensure("identity", "roles", "role", map[string]any{"name": operatorRole})
@@ -233,13 +240,17 @@ func newProject(t testing.TB) project {
 	a := admin()
 	a.mu.Lock()
 	a.made++
-	name := fmt.Sprintf("test-%d-%d", time.Now().UnixMilli(), a.made)
+	name := fmt.Sprintf("%s%d-%d", projectPrefix, time.Now().UnixMilli(), a.made)
 	a.mu.Unlock()
 	p := project{name: name, id: a.create("identity", "projects", "project", map[string]any{"name": name, "domain_id": "default"})}
 	a.grant(p, a.personID, "member")
 	a.grant(p, a.userID, "member")
 	a.grant(p, a.userID, operatorRole)
-	t.Cleanup(func() { clean(p) })
+	t.Cleanup(func() {
+		fresh := &administrator{identity: a.identity} // the token of the test may have expired
+		fresh.logIn()
+		fresh.clean(p)
+	})
 	return p
 }
 
@@ -249,16 +260,13 @@ func (a *administrator) grant(p project, user, role string) {
 	a.must(http.MethodPut, fmt.Sprintf("%s/projects/%s/users/%s/roles/%s", a.identity, p.id, user, id), nil, nil)
 }
 
-// clean deletes a project and its servers, volumes, images, routers and networks, with a token of its own: that of the
-// test may have expired.
-func clean(p project) {
-	a := &administrator{identity: admin().identity}
-	a.logIn()
+// clean deletes a project and all that is in it.
+func (a *administrator) clean(p project) {
 	mine := url.Values{"all_tenants": {"1"}, "project_id": {p.id}}
 	for range 100 {
 		left := a.list("compute", "servers", mine.Encode())
 		for _, s := range left {
-			_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/servers/%s", a.services["compute"], s["id"]), nil, "application/json")
+			a.remove("compute", "servers", s)
 		}
 		if len(left) == 0 {
 			break
@@ -268,18 +276,17 @@ func clean(p project) {
 	cleanVolumes(a, p)
 	cleanReach(a, p)
 	for _, i := range a.list("image", "images", "owner="+p.id) {
-		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/images/%s", a.services["image"], i["id"]), nil, "application/json")
+		a.remove("image", "images", i)
 	}
-	for _, r := range a.list("network", "routers", "project_id="+p.id) {
-		at := fmt.Sprintf("%s/routers/%s", a.services["network"], r["id"])
-		for _, i := range a.list("network", "ports", fmt.Sprintf("device_owner=network:router_interface&device_id=%s", r["id"])) {
-			body := fmt.Sprintf(`{"port_id": %q}`, i["id"])
-			_, _, _, _ = a.request(http.MethodPut, at+"/remove_router_interface", strings.NewReader(body), "application/json")
+	for _, path := range []string{"networks", "security-groups"} {
+		for _, found := range a.list("network", path, "project_id="+p.id) {
+			a.remove("network", path, found)
 		}
-		_, _, _, _ = a.request(http.MethodDelete, at, nil, "application/json")
 	}
-	for _, n := range a.list("network", "networks", "project_id="+p.id) {
-		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/networks/%s", a.services["network"], n["id"]), nil, "application/json")
-	}
-	_, _, _, _ = a.request(http.MethodDelete, a.identity+"/projects/"+p.id, nil, "application/json")
+	a.remove("identity", "projects", map[string]any{"id": p.id})
+}
+
+// remove deletes an object of a service. What cannot be deleted stays.
+func (a *administrator) remove(service, path string, object map[string]any) {
+	_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/%s/%s", a.services[service], path, object["id"]), nil, "application/json")
 }

@@ -43,17 +43,14 @@ func floatingOf(t testing.TB, p project) (addresses []string) {
 
 // cleanReach deletes the floating addresses and routers of a project.
 func cleanReach(a *administrator, p project) {
-	drop := func(path string, id any) {
-		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/%s/%s", a.services["network"], path, id), nil, "application/json")
-	}
 	for _, f := range a.list("network", "floatingips", "project_id="+p.id) {
-		drop("floatingips", f["id"])
+		a.remove("network", "floatingips", f)
 	}
 	for _, r := range a.list("network", "routers", "project_id="+p.id) {
 		for _, port := range a.list("network", "ports", url.Values{"device_id": {fmt.Sprint(r["id"])}, "device_owner": {"network:router_interface"}}.Encode()) {
 			a.must(http.MethodPut, fmt.Sprintf("%s/routers/%s/remove_router_interface", a.services["network"], r["id"]), map[string]any{"port_id": port["id"]}, nil)
 		}
-		drop("routers", r["id"])
+		a.remove("network", "routers", r)
 	}
 }
 

@@ -1,7 +1,6 @@
 package openstack_test
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -54,7 +53,7 @@ func cleanVolumes(a *administrator, p project) {
 		return
 	}
 	for _, v := range a.list("block-storage", "volumes", url.Values{"all_tenants": {"1"}, "project_id": {p.id}}.Encode()) {
-		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/volumes/%s", a.services["block-storage"], v["id"]), nil, "application/json")
+		a.remove("block-storage", "volumes", v)
 	}
 }
 
