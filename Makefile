@@ -96,7 +96,7 @@ vulncheck: $(GOVULNCHECK) bin/indexdb ## Check that the released binaries reach 
 # test cache does not know.
 # GOGC is for its API server, which takes a third of the processors.
 .PHONY: test-faults
-test-faults: assets ## Kill managers between any two effects, interrupt calls, send hostile answers, and check the result: about ten minutes. FAULTS=sample: a ninth of the kills, part of make test. FAULTS=full: all combinations.
+test-faults: assets ## Kill managers between any two effects, interrupt calls, send hostile answers, and check the result: about ten minutes. FAULTS=sample: a third of the cases and of their kills, part of make test. FAULTS=full: all combinations.
 	@GOGC=400 FAULTS='$(FAULTS)' KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
 
 .PHONY: simulate

@@ -9,7 +9,7 @@ const maxRuns = 36
 
 func TestManagerKilledAtAnyEffect(t *testing.T) {
 	from, slots := seed(t), make(chan struct{}, maxRuns)
-	for _, c := range selected() {
+	for _, c := range selected(from) {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
 			c.explore(t.Context(), sharedEnvironment(t), from, slots, t.Logf)

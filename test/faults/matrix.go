@@ -269,17 +269,24 @@ func everything() (all []*matrixCase) {
 	return append(all, matrixCases(bare, everyPhase, undecidedCreate, undecidedDeletedWhileDown, undecidedRenamedWhileDown)...)
 }
 
-// sample is the value of FAULTS with which a part of the kills of each case runs.
+// sample is the value of FAULTS with which a third of the cases runs, with a third of the kills of each.
 const sample = "sample"
 
-// sampled is how many kills of a case there are for each one of a sample.
-const sampled = 9
+// third returns a third of some cases or kills if FAULTS asks for a sample, and all otherwise.
+func third[T any](all []T, seed uint64, name string) []T {
+	if os.Getenv("FAULTS") != sample {
+		return all
+	}
+	random := rand.New(rand.NewPCG(seed, stream(name)))
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:(len(all)+2)/3]
+}
 
 // selected returns the cases that FAULTS selects; see doc.go.
-func selected() []*matrixCase {
+func selected(seed uint64) []*matrixCase {
 	switch word := os.Getenv("FAULTS"); word {
 	case "", sample:
-		return selection()
+		return third(selection(), seed, "matrix")
 	case "full":
 		return everything()
 	default:
@@ -290,7 +297,7 @@ func selected() []*matrixCase {
 func (c *matrixCase) String() string { return c.scenario.name + "; " + c.profile.name }
 
 // explore runs the scenario without a kill, then once with each kill, with as many
-// runs at a time as there are slots. With FAULTS=sample, it runs a ninth of the kills,
+// runs at a time as there are slots. With FAULTS=sample, it runs a third of the kills,
 // which the seed chooses. It logs each run.
 func (c *matrixCase) explore(ctx context.Context, env *environment, seed uint64, slots chan struct{}, logf func(string, ...any)) {
 	var mu sync.Mutex
@@ -326,13 +333,8 @@ func (c *matrixCase) explore(ctx context.Context, env *environment, seed uint64,
 			kills = append(kills, func() { once(i+1, at) })
 		}
 	}
-	if os.Getenv("FAULTS") == sample {
-		random := rand.New(rand.NewPCG(seed, stream(c.String())))
-		random.Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
-		kills = kills[:(len(kills)+sampled-1)/sampled]
-	}
 	var runs sync.WaitGroup
-	for _, kill := range kills {
+	for _, kill := range third(kills, seed, c.String()) {
 		runs.Go(kill)
 	}
 	runs.Wait()

@@ -144,10 +144,10 @@ func quirkyEverything() (all []quirkyCase) {
 }
 
 // quirkySelected returns the cases that FAULTS selects; see doc.go.
-func quirkySelected(selection, everything []quirkyCase) []quirkyCase {
+func quirkySelected(selection, everything []quirkyCase, seed uint64) []quirkyCase {
 	switch word := os.Getenv("FAULTS"); word {
 	case "", sample:
-		return selection
+		return third(selection, seed, "quirks")
 	case "full":
 		return everything
 	default:
