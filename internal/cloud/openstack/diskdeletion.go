@@ -17,7 +17,7 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 		return err
 	}
 	s, err := c.read(ctx, op, id)
-	if err != nil || s.deleting() || len(s.Volumes) == 0 && !c.volumes.knownOf(id) {
+	if err != nil || s.deleting() || len(s.Volumes) == 0 && !c.volumes.knownOf(id) && !c.volumes.mayAsk() {
 		return err
 	}
 	set, err := c.volumes.diskSetOf(ctx, op, s)
@@ -29,23 +29,40 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 		err.Detail = "looking for its disks: " + err.Detail
 		return err
 	}
-	if s.state() != cloud.StateError {
-		for _, v := range set.marked {
-			if err := c.volumes.annotate(ctx, op, v, map[string]string{volumeDeletedKey: "restored"}); err != nil && err.Kind != cloud.NotFound {
+	marked := set.marked
+	for disk, v := range set.attached {
+		deleted := v.Metadata[volumeDeletedKey] == id
+		switch {
+		case v.Status == volumeAvailable: // it is detached, and compute still shows it for a moment
+			if deleted {
+				marked = append(marked, v.ID)
+			}
+		case !deleted:
+			marks := map[string]string{volumeServerKey: id, volumeDiskKey: disk, volumeSelfKey: v.ID, volumeDeletedKey: id}
+			if err := c.volumes.annotate(ctx, op, v.ID, marks); err != nil && !cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Forbidden) {
 				return err
 			}
 		}
 	}
-	for disk, v := range set.attached {
-		if v.Metadata[volumeDeletedKey] == id {
-			continue
-		}
-		marks := map[string]string{volumeServerKey: id, volumeDiskKey: disk, volumeSelfKey: v.ID, volumeDeletedKey: id}
-		if err := c.volumes.annotate(ctx, op, v.ID, marks); err != nil && !cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Forbidden) {
+	if s.state() == cloud.StateError {
+		return nil
+	}
+	for _, v := range marked {
+		if err := c.volumes.annotate(ctx, op, v, map[string]string{volumeDeletedKey: "restored"}); err != nil && err.Kind != cloud.NotFound {
 			return err
 		}
 	}
 	return nil
+}
+
+// hasMarked reports whether an earlier deletion of the server marked a volume, as far as the service answers.
+func (c *volumeClient) hasMarked(ctx context.Context, op, serverID string) bool {
+	if usable, err := c.hasDisks(ctx, op); err != nil || !usable {
+		return false
+	}
+	listed, err := c.listOf(ctx, op, serverID)
+	c.note(err)
+	return slices.ContainsFunc(listed, func(v blockVolume) bool { return v.Metadata[volumeDeletedKey] == serverID })
 }
 
 // remainder is what compute still shows of a server whose deletion it accepted.

@@ -121,32 +121,58 @@ func (c *cinder) names() (names []string) {
 	return names
 }
 
-// An earlier deletion marked both volumes. Either it was undone, and somebody has detached one since, or it failed after compute
+// An earlier deletion marked the volumes. Either it was undone, and somebody has detached one since, or it failed after compute
 // had detached one.
 func TestDisksOfAnEarlierDeletion(t *testing.T) {
-	for status, want := range map[string][]string{"ACTIVE": {"web-logs"}, "ERROR": nil} {
-		c := newCinder(t)
-		c.status = status
-		c.someVolume("data", volumeInUse, someID).Metadata[volumeDeletedKey] = someID
-		c.someVolume("logs", volumeAvailable).Metadata[volumeDeletedKey] = someID
-		c.handle("DELETE"+aboutSome, func(w http.ResponseWriter, _ *http.Request) {
-			c.volumes[0].Attachments, c.volumes[0].Status = nil, volumeAvailable
-			c.on("GET"+aboutSome, novaNotFound, http.StatusNotFound)
-			w.WriteHeader(http.StatusNoContent)
+	tests := map[string]struct {
+		status string
+		// lags: nova still shows a volume that is detached.
+		lags bool
+		// alone: nothing else is attached. restarted: the client does not know the volumes.
+		alone, restarted bool
+		want             []string
+	}{
+		"undone":                          {status: "ACTIVE", want: []string{"web-logs"}},
+		"undone, the disk was detached":   {status: "ACTIVE", alone: true, want: []string{"web-logs"}},
+		"undone, detached before a start": {status: "ACTIVE", alone: true, restarted: true, want: []string{"web-logs"}},
+		"undone, detached just now":       {status: "ACTIVE", lags: true, want: []string{"web-logs"}},
+		"failed":                          {status: "ERROR"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCinder(t)
+			c.status = tc.status
+			if !tc.alone {
+				c.someVolume("data", volumeInUse, someID).Metadata[volumeDeletedKey] = someID
+			}
+			logs := c.someVolume("logs", volumeAvailable, someID)
+			logs.Metadata[volumeDeletedKey] = someID
+			client := c.client()
+			if !tc.restarted {
+				if _, err := client.GetServer(t.Context(), someID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !tc.lags {
+				logs.Attachments = nil
+			}
+			c.handle("DELETE"+aboutSome, func(w http.ResponseWriter, _ *http.Request) {
+				for _, v := range c.volumes {
+					v.Attachments, v.Status = nil, volumeAvailable
+				}
+				c.on("GET"+aboutSome, novaNotFound, http.StatusNotFound)
+				w.WriteHeader(http.StatusNoContent)
+			})
+			if result, err := client.DeleteServer(t.Context(), someID); err != nil || !result.Gone() {
+				t.Fatalf("DeleteServer: %+v, %v", result, err)
+			}
+			if err := client.DeleteDisks(t.Context(), someID); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, c.names()); diff != "" {
+				t.Errorf("volumes left (-want +got):\n%s", diff)
+			}
 		})
-		client := c.client()
-		if _, err := client.GetServer(t.Context(), someID); err != nil {
-			t.Fatal(err)
-		}
-		if result, err := client.DeleteServer(t.Context(), someID); err != nil || !result.Gone() {
-			t.Fatalf("DeleteServer: %+v, %v", result, err)
-		}
-		if err := client.DeleteDisks(t.Context(), someID); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, c.names()); diff != "" {
-			t.Errorf("%s: volumes left (-want +got):\n%s", status, diff)
-		}
 	}
 }
 

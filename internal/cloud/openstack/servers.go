@@ -122,7 +122,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		return cloud.Result{}, err
 	}
 	defer end()
-	if c.volumes.mayHave(id) {
+	if c.volumes.mayHave(id) || c.volumes.hasMarked(ctx, op, id) {
 		if err := c.releaseDisks(ctx, op, id); err != nil {
 			return cloud.Result{}, err
 		}
