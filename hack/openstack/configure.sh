@@ -190,6 +190,11 @@ $(account)
 $(tokens)
 END
 
+# Beside the usual compute API is one that keeps deleted servers for some seconds, in which they can be restored.
+mkdir -p /etc/nova-deferred
+sed '/^\[DEFAULT\]/a reclaim_instance_interval = 20' /etc/nova/nova.conf >/etc/nova-deferred/nova.conf
+cp /etc/nova/api-paste.ini /etc/nova-deferred/
+
 # web NAME PORT PROGRAM PROCESSES writes the configuration of a service that is a WSGI program.
 web() {
   cat >/etc/uwsgi-"$1".ini <<END
@@ -212,6 +217,8 @@ web keystone 0 /usr/bin/keystone-wsgi-public 2
 web placement 10 /usr/bin/placement-api 1
 web glance 11 /usr/bin/glance-wsgi-api 1
 web nova 12 /usr/bin/nova-api-wsgi 2
+web nova-deferred 8 /usr/bin/nova-api-wsgi 1
+echo "env = OS_NOVA_CONFIG_DIR=/etc/nova-deferred" >>/etc/uwsgi-nova-deferred.ini
 web cinder 9 /usr/bin/cinder-wsgi 1
 
 cat >/etc/rabbitmq-tests.conf <<END

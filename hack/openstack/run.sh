@@ -112,5 +112,5 @@ while true; do
 done
 echo "== OpenStack is ready, after $SECONDS s"
 export OPENSTACK_AUTH_URL=http://127.0.0.1:$OPENSTACK_PORT/v3 OPENSTACK_ADMIN_PASSWORD=$OPENSTACK_PASSWORD
-export OPENSTACK_RIGHTS=$root/srv/openstack/rights
+export OPENSTACK_RIGHTS=$root/srv/openstack/rights OPENSTACK_DEFERRED_URL=http://127.0.0.1:$((OPENSTACK_PORT + 8))/v2.1
 "$@" 7>&- 8>&-

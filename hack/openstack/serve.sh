@@ -157,10 +157,11 @@ start neutron neutron-server --config-file /etc/neutron/neutron.conf --config-fi
 begun=$(sql --skip-column-names --execute='select utc_timestamp()')
 [ -z "$GUEST" ] || hypervisor
 for part in conductor scheduler compute; do
-  start nova-$part python3 -c "import sys; sys.argv = ['nova-$part']; from nova.cmd.$part import main; main()"
+  start nova-$part python3 -c "import sys; sys.argv = ['nova-$part', '--config-file', '/etc/nova-deferred/nova.conf']; from nova.cmd.$part import main; main()"
 done
 start nova uwsgi --ini /etc/uwsgi-nova.ini
 if [ -z "$GUEST" ]; then
+  start nova-deferred uwsgi --ini /etc/uwsgi-nova-deferred.ini
   for part in scheduler volume; do
     PYTHONPATH=/srv/openstack start cinder-$part python3 -c "import sys; sys.argv = ['cinder-$part']; from cinder.cmd.$part import main; main()"
   done
@@ -171,6 +172,7 @@ await glance 11
 await neutron 13
 [ -z "$GUEST" ] || agents
 await nova 12
+[ -n "$GUEST" ] || await nova-deferred 8
 [ -n "$GUEST" ] || await cinder 9
 
 # reported NAME DATABASE QUERY COUNT LOG waits until that many parts of a service have reported themselves.

@@ -18,9 +18,6 @@ import (
 func reachOf(t testing.TB, p project) cloudtest.Reach {
 	t.Helper()
 	a := admin()
-	for _, name := range []string{"ssh", "web"} {
-		a.create("network", "security-groups", "security_group", map[string]any{"name": name, "project_id": p.id})
-	}
 	id := a.create("network", "networks", "network", map[string]any{"name": "routed", "project_id": p.id})
 	subnet := a.create("network", "subnets", "subnet", map[string]any{
 		"name": "routed", "network_id": id, "project_id": p.id, "cidr": "10.7.0.0/24", "ip_version": 4,
@@ -29,7 +26,17 @@ func reachOf(t testing.TB, p project) cloudtest.Reach {
 		"name": "routed", "project_id": p.id, "external_gateway_info": map[string]any{"network_id": a.external},
 	})
 	a.must(http.MethodPut, a.services["network"]+"/routers/"+router+"/add_router_interface", map[string]any{"subnet_id": subnet}, nil)
-	return cloudtest.Reach{Groups: [2]string{"ssh", "web"}, NetworkID: id}
+	return cloudtest.Reach{Groups: groupsOf(t, p), NetworkID: id}
+}
+
+// groupsOf gives a project two security groups, and returns their names.
+func groupsOf(t testing.TB, p project) [2]string {
+	t.Helper()
+	names := [2]string{"ssh", "web"}
+	for _, name := range names {
+		admin().create("network", "security-groups", "security_group", map[string]any{"name": name, "project_id": p.id})
+	}
+	return names
 }
 
 // floatingOf returns the floating addresses of a project.
