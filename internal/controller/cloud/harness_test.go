@@ -152,10 +152,12 @@ type world struct {
 	ignored []string
 	// defect is what the cloud's client reports as missing.
 	defect error
-	// outlive is whether snapshots outlive their server, and cleared are the servers whose
-	// snapshots were deleted, with their owners.
-	outlive bool
-	cleared []string
+	// outlive is whether snapshots and disks outlive their server. cleared are the servers whose snapshots were deleted, with their
+	// owners, and emptied those whose disks were.
+	outlive          bool
+	cleared, emptied []string
+	// locked are the servers that cannot be deleted, with the reason.
+	locked map[string]error
 	// scope is that of the next process.
 	scope tenancy.Scope
 
@@ -240,7 +242,7 @@ func (w *world) start() {
 	w.inv = directory.Cloud("home")
 }
 
-// outliving is a client of a cloud whose snapshots outlive their server.
+// outliving is a client of a cloud whose snapshots and disks outlive their server.
 type outliving struct{ reporting }
 
 func (o outliving) DeleteSnapshots(_ context.Context, serverID, owner string) error {
@@ -251,10 +253,22 @@ func (o outliving) DeleteSnapshots(_ context.Context, serverID, owner string) er
 	return nil
 }
 
+func (o outliving) DeleteDisks(_ context.Context, serverID string) error {
+	o.w.emptied = append(o.w.emptied, serverID)
+	return &cloud.Error{Kind: cloud.Busy, Op: "delete disks", Detail: "they are attached"}
+}
+
 // reporting is a client of the world's cloud that reports ignored fields and defects.
 type reporting struct {
 	*cloudfake.Cloud
 	w *world
+}
+
+func (r reporting) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
+	if err := r.w.locked[id]; err != nil {
+		return cloud.Result{}, err
+	}
+	return r.Cloud.DeleteServer(ctx, id)
 }
 
 func (r reporting) GetServer(ctx context.Context, id string) (cloud.Server, error) {

@@ -87,6 +87,31 @@ func TestSnapshotsOfOrphansAreDeletedAfterThem(t *testing.T) {
 	equal(t, "servers whose snapshots are deleted after a refusal", []string(nil), w.cleared)
 	w.later()
 	equal(t, "servers whose snapshots are deleted", []string{"x of uid-gone"}, w.cleared)
+	equal(t, "servers whose disks are deleted", []string{"x"}, w.emptied)
+}
+
+// More orphans than one step removes cannot be deleted.
+func TestOrphansThatCannotBeRemovedDoNotKeepOthers(t *testing.T) {
+	for _, kind := range []cloud.Kind{cloud.Busy, cloud.Forbidden, cloud.Rejected, cloud.Conflict, cloud.Unreadable} {
+		t.Run(string(kind), func(t *testing.T) {
+			f := newCloud(nil)
+			w := newWorld(t, home(removingOrphans), f)
+			w.locked = map[string]error{}
+			for i := range 2 * maxOrphans {
+				id := fmt.Sprintf("x%02d", i)
+				f.AddServers(server(id, ownedBy("gone", "here")))
+				w.locked[id] = &cloud.Error{Kind: kind, Op: "delete server", Detail: "it is locked"}
+			}
+			f.AddServers(server("z", ownedBy("gone", "here")))
+			for range 200 {
+				w.later()
+				if !f.HasServer("z") {
+					return
+				}
+			}
+			t.Error("the orphan that can be deleted is left")
+		})
+	}
 }
 
 func TestOrphansAreKept(t *testing.T) {

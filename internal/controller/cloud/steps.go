@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,26 +98,32 @@ func (k *kind) publish() step {
 	})
 }
 
-// removeOrphans deletes servers whose object is proved to be gone.
+// removeOrphans deletes some of the servers whose object is proved to be gone, others each time: one that cannot be deleted does
+// not keep the others. A failure that says nothing about the others is reported after them.
 func (k *kind) removeOrphans() step {
 	return step{Name: "RemoveOrphans", Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
+		rand.Shuffle(len(obs.orphans), func(i, j int) { obs.orphans[i], obs.orphans[j] = obs.orphans[j], obs.orphans[i] })
+		var failed error
 		for _, server := range obs.orphans[:min(maxOrphans, len(obs.orphans))] {
 			gone, err := k.provedGone(ctx, server)
 			if err == nil && gone {
-				err = removeOrphan(ctx, c, obs.inv, server)
+				err = removeOrphan(ctx, c.Name, obs.inv, server)
 			}
 			if err != nil {
-				return err
+				failed = err
+			}
+			if cloud.KindOf(err) == "" && err != nil || cloud.Is(err, cloud.Unauthorized, cloud.Misconfigured, cloud.Untrusted, cloud.Throttled, cloud.Unavailable) {
+				break
 			}
 		}
-		return nil
+		return outcomeOf(c, failed)
 	}}
 }
 
 // removeOrphan deletes a server, and logs that. It reads the server first: since the listing, it may be gone and its id used
 // again. What it could not delete is tried again after the next listing.
-func removeOrphan(ctx context.Context, c *pcapi.Cloud, inv *inventory.Inventory, orphan cloud.Server) error {
-	from, logger := inv.View().Client, log.FromContext(ctx).WithValues("cloud", c.Name, "server", orphan.ID)
+func removeOrphan(ctx context.Context, name string, inv *inventory.Inventory, orphan cloud.Server) error {
+	from, logger := inv.View().Client, log.FromContext(ctx).WithValues("cloud", name, "server", orphan.ID)
 	found, err := from.GetServer(ctx, orphan.ID)
 	switch {
 	case cloud.Is(err, cloud.NotFoundUnproven):
@@ -127,25 +134,38 @@ func removeOrphan(ctx context.Context, c *pcapi.Cloud, inv *inventory.Inventory,
 	case err == nil:
 		if remover, outlive := from.(cloud.PublicAddressRemover); outlive { // nothing would lead to the address once the server is gone
 			if err := remover.DeletePublicAddresses(ctx, orphan.ID); err != nil {
-				return outcomeOf(c, err)
+				return err
 			}
 		}
 		inv.RecordDeletion(orphan.ID)
 		_, err = from.DeleteServer(ctx, orphan.ID)
 	}
 	switch {
-	case cloud.Is(err, cloud.Busy):
+	case cloud.Is(err, cloud.Busy), cloud.Is(err, cloud.NotFoundUnproven):
 		return nil
-	case err != nil && !cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven): // the next listing shows whether it is gone
-		return outcomeOf(c, err)
+	case err != nil && !cloud.Is(err, cloud.NotFound): // the next listing shows whether it is gone
+		return err
 	}
-	if remover, outlive := from.(cloud.SnapshotRemover); outlive && !cloud.Is(err, cloud.NotFoundUnproven) {
-		if err := remover.DeleteSnapshots(ctx, orphan.ID, orphan.Labels[inventory.UIDLabel]); err != nil {
-			return outcomeOf(c, err)
-		}
+	if err := removeLeftovers(ctx, from, orphan); err != nil {
+		return err
 	}
 	logger.Info("removed an orphaned server", "namespace", orphan.Labels[inventory.NamespaceLabel], "name", orphan.Labels[inventory.NameLabel])
 	return nil
+}
+
+// removeLeftovers deletes the snapshots and disks of an orphan whose deletion was accepted, where they outlive it. Disks that
+// are still attached are left to the cloud, which deletes them with the server.
+func removeLeftovers(ctx context.Context, from cloud.Client, orphan cloud.Server) error {
+	var errs []error
+	if remover, outlive := from.(cloud.SnapshotRemover); outlive {
+		errs = append(errs, remover.DeleteSnapshots(ctx, orphan.ID, orphan.Labels[inventory.UIDLabel]))
+	}
+	if remover, outlive := from.(cloud.DiskRemover); outlive {
+		if err := remover.DeleteDisks(ctx, orphan.ID); !cloud.Is(err, cloud.Busy) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // provedGone reports whether the object that a server's labels name does not
