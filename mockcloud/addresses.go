@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
+	"net"
 	"net/netip"
+	"slices"
 )
 
 // Interface is a network interface of a server.
@@ -49,9 +51,24 @@ func (s *state) attach(server *Server, asked []Attachment) []Interface {
 		if len(one.Addresses) == 0 {
 			one.Addresses = s.choose(a.NetworkID, seed, own)
 		}
+		if n := s.networks[a.NetworkID]; n != nil {
+			one.Addresses = append(slices.Clone(one.Addresses), addressIn(n.IPv6CIDR, one.MACAddress)...)
+		}
 		interfaces = append(interfaces, one)
 	}
 	return interfaces
+}
+
+// addressIn returns the address that a guest derives from its MAC address in a second range (RFC 4291, appendix A); none without a range.
+func addressIn(cidr, mac string) []string {
+	prefix, err := netip.ParsePrefix(cidr)
+	hardware, failed := net.ParseMAC(mac)
+	if err != nil || failed != nil || !prefix.Addr().Is6() {
+		return nil
+	}
+	address := prefix.Addr().As16()
+	copy(address[8:], []byte{hardware[0] ^ 2, hardware[1], hardware[2], 0xff, 0xfe, hardware[3], hardware[4], hardware[5]})
+	return []string{netip.AddrFrom16(address).String()}
 }
 
 // choose returns a free address of a network, which it adds to own, or none. The caller holds core.mu.

@@ -126,7 +126,7 @@ func TestFieldsOfCapabilitiesThatAreOffAreUnsupported(t *testing.T) {
 
 func TestBodiesOmitFieldsOfCapabilitiesThatAreOff(t *testing.T) {
 	h := start(t, Options{Capabilities: map[Capability]bool{
-		BulkStatus: false, Labels: false, Power: false, Folders: false, Networks: false, Hosts: false, Addresses: false, Disks: false, Zones: false, WithAntiAffinity: false, GuestHeartbeat: false, Interfaces: false, StaticAddresses: false, NetworkDNS: false, Routers: false,
+		BulkStatus: false, Labels: false, Power: false, Folders: false, Networks: false, Hosts: false, Addresses: false, Disks: false, Zones: false, WithAntiAffinity: false, GuestHeartbeat: false, Interfaces: false, StaticAddresses: false, NetworkDNS: false, Routers: false, DualStack: false,
 	}})
 	s, err := h.cloud.PutServer(Server{
 		Name: "web", Labels: map[string]string{"a": "b"}, Folder: "f", NetworkID: "n", PowerState: PowerOff,

@@ -16,6 +16,8 @@ type Network struct {
 	Name string `json:"name"`
 	// CIDR never changes.
 	CIDR string `json:"cidr"`
+	// IPv6CIDR is a second range; empty if the network has none. It never changes once the network has one.
+	IPv6CIDR string `json:"ipv6CIDR,omitempty"`
 	// Gateway is an address inside CIDR.
 	Gateway string `json:"gateway"`
 	// DNSNameservers are the DNS servers of the network.
@@ -84,7 +86,7 @@ func (ns *networks) handleCreate(w http.ResponseWriter, r *request) error {
 	if err := checkGateway(body.CIDR, body.Gateway); err != nil {
 		return err
 	}
-	if err := body.check(ns.core); err != nil {
+	if err := body.check(ns.core, Network{CIDR: body.CIDR}); err != nil {
 		return err
 	}
 	key, err := ns.keys.of(r, "networks", data)
@@ -206,17 +208,17 @@ func (ns *networks) handlePatch(w http.ResponseWriter, r *request) error {
 	if err := decodeStrict(data, &body); err != nil {
 		return err
 	}
-	if body.Gateway == nil && body.DNSNameservers == nil && body.Router == nil {
+	if body.Gateway == nil && body.IPv6CIDR == nil && body.DNSNameservers == nil && body.Router == nil {
 		return invalid("the body changes nothing")
-	}
-	if err := body.check(ns.core); err != nil {
-		return err
 	}
 	ns.core.mu.Lock()
 	defer ns.core.mu.Unlock()
 	n := ns.core.st.networks[r.vars[0]]
 	if n == nil {
 		return notFound("network", r.vars[0])
+	}
+	if err := body.check(ns.core, *n); err != nil {
+		return err
 	}
 	next := *n
 	if body.Gateway != nil {

@@ -1,6 +1,8 @@
 package mockcloud
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,5 +78,41 @@ func TestServersForNamesOfANetwork(t *testing.T) {
 	}
 	if got := codeIn(t, h.send("POST", "/networks", create)); got != CodeUnsupported {
 		t.Errorf("a create without the capability: got %q, want %s", got, CodeUnsupported)
+	}
+}
+
+func TestSecondRangeOfANetwork(t *testing.T) {
+	const create = `{"name":"n","cidr":"10.0.0.0/8","gateway":"10.0.0.1"}`
+	h := start(t, Options{})
+	n := decodeInto[Network](t, h.call(201, "POST", "/networks", create).body)
+	path := "/networks/" + n.ID
+	for _, cidr := range []string{"", "fd00::", "10.1.0.0/16", "fd00:10::/48", "fd00:10::1/64", "::ffff:10.0.0.0/64"} {
+		if got := codeIn(t, h.send("PATCH", path, fmt.Sprintf(`{"ipv6CIDR":%q}`, cidr))); got != CodeInvalid {
+			t.Errorf("%q: got %q, want %s", cidr, got, CodeInvalid)
+		}
+	}
+	for range 2 {
+		if n = decodeInto[Network](t, h.call(200, "PATCH", path, `{"ipv6CIDR":"fd00:10::/64"}`).body); n.IPv6CIDR != "fd00:10::/64" || n.CIDR != "10.0.0.0/8" {
+			t.Errorf("changed to %+v, want both ranges", n)
+		}
+	}
+	made := decodeInto[Server](t, h.call(201, "POST", "/servers", fmt.Sprintf(`{"name":"s","cpu":1,"memory":1024,"networkId":%q}`, n.ID)).body)
+	if got := made.Interfaces[0].Addresses; len(got) != 2 || !strings.HasPrefix(got[0], "10.") || !strings.HasPrefix(got[1], "fd00:10::f816:3eff:fe") {
+		t.Errorf("a server on the network has the addresses %q, want one of each range", got)
+	}
+	if got := codeIn(t, h.send("PATCH", path, `{"ipv6CIDR":"fd00:11::/64"}`)); got != CodeInvalid {
+		t.Errorf("another range: got %q, want %s", got, CodeInvalid)
+	}
+	if got := codeIn(t, h.send("POST", "/networks", `{"name":"v6","cidr":"fd00:1::/64","gateway":"fd00:1::1","ipv6CIDR":"fd00:10::/64"}`)); got != CodeInvalid {
+		t.Errorf("beside a range of IPv6: got %q, want %s", got, CodeInvalid)
+	}
+	if err := h.cloud.SetCapability(DualStack, false); err != nil {
+		t.Fatal(err)
+	}
+	if n := decodeInto[Network](t, h.call(200, "GET", path, "").body); n.IPv6CIDR != "" {
+		t.Errorf("without the capability, the network has the range %s", n.IPv6CIDR)
+	}
+	if got := codeIn(t, h.send("PATCH", path, `{"ipv6CIDR":"fd00:10::/64"}`)); got != CodeUnsupported {
+		t.Errorf("a change without the capability: got %q, want %s", got, CodeUnsupported)
 	}
 }

@@ -67,13 +67,15 @@ const (
 	NetworkDNS Capability = "networkDNS"
 	// Routers is that networks can have a router to an external network.
 	Routers Capability = "routers"
+	// DualStack is that networks can have a second range, of IPv6 addresses.
+	DualStack Capability = "dualStack"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
 	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend, Interfaces, StaticAddresses,
-	WithSecurityGroups, PublicAddresses, NetworkDNS, Routers, WithRootDisk, WithDiskTypes,
+	WithSecurityGroups, PublicAddresses, NetworkDNS, Routers, DualStack, WithRootDisk, WithDiskTypes,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

@@ -20,6 +20,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.__import__) || (!has(self.cidr) && !has(self.gateway))",reason=FieldValueForbidden,fieldPath=".import",message="cidr and gateway of an imported network are those that it has in the cloud: remove them, or remove import"
 // +kubebuilder:validation:XValidation:rule="!has(self.__import__) || !has(self.dnsNameservers)",reason=FieldValueForbidden,fieldPath=".dnsNameservers",message="an imported network is not changed: remove dnsNameservers, or remove import"
 // +kubebuilder:validation:XValidation:rule="!has(self.__import__) || !has(self.router)",reason=FieldValueForbidden,fieldPath=".router",message="an imported network gets no router: remove router, or remove import"
+// +kubebuilder:validation:XValidation:rule="!has(self.__import__) || !has(self.ipv6CIDR)",reason=FieldValueForbidden,fieldPath=".ipv6CIDR",message="an imported network is not changed: remove ipv6CIDR, or remove import"
+// +kubebuilder:validation:XValidation:rule="!has(self.ipv6CIDR) || !has(self.cidr) || !isCIDR(self.cidr) || cidr(self.cidr).ip().family() == 4",reason=FieldValueInvalid,fieldPath=".ipv6CIDR",message="cidr has IPv6 addresses already: remove ipv6CIDR, or set cidr to an IPv4 range"
 // +kubebuilder:validation:XValidation:rule="has(self.__import__) == has(oldSelf.__import__) && (!has(self.__import__) || self.__import__.name == oldSelf.__import__.name)",reason=FieldValueForbidden,fieldPath=".import",message="import cannot be added, changed or removed; delete this Network and make another"
 // +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",reason=FieldValueInvalid,fieldPath=".gateway",message="gateway must be an address inside cidr"
 type NetworkSpec struct {
@@ -30,6 +32,16 @@ type NetworkSpec struct {
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self) == cidr(self).masked()",message="cidr must be a range such as 192.168.0.0/16, without address bits behind the prefix"
 	// +optional
 	CIDR string `json:"cidr,omitempty"`
+
+	// ipv6CIDR is a second range of the network, such as fd00:10::/64, from which servers
+	// get an IPv6 address beside that from cidr (dual stack). Its prefix has 64 bits: guests
+	// choose the rest of the address by themselves (SLAAC). Can be added at any time. Cannot
+	// be changed or removed once the network has it. Not with import.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="IPv6 CIDR",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +kubebuilder:validation:MaxLength=49
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 6 && cidr(self).prefixLength() == 64 && cidr(self) == cidr(self).masked()",message="ipv6CIDR must be an IPv6 range with a prefix of 64 bits such as fd00:10::/64, without address bits behind the prefix"
+	// +optional
+	IPv6CIDR string `json:"ipv6CIDR,omitempty"`
 
 	// gateway is an address inside cidr, such as 192.168.0.1. Required without import.
 	// Can be changed: the operator updates the network.
@@ -153,6 +165,13 @@ type NetworkStatus struct {
 	// +optional
 	CIDR string `json:"cidr,omitempty"`
 
+	// ipv6CIDR is the second range of the network in the cloud, as last observed. Absent if
+	// it has none, or the cloud does not report it.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="IPv6 CIDR"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	IPv6CIDR string `json:"ipv6CIDR,omitempty"`
+
 	// gateway is the network's gateway in the cloud, as last observed. Absent if the
 	// cloud does not report it.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Gateway"
@@ -227,12 +246,14 @@ type NetworkStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="IPv6 CIDR",type=string,priority=1,JSONPath=`.status.ipv6CIDR`
 // +kubebuilder:printcolumn:name="Cloud",type=string,priority=1,JSONPath=`.status.cloud`
 // +kubebuilder:printcolumn:name="Deleting",type=date,priority=1,JSONPath=`.metadata.deletionTimestamp`
 // +kubebuilder:selectablefield:JSONPath=`.status.cloud`
 // +kubebuilder:selectablefield:JSONPath=`.spec.cloudRef.name`
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || (has(self.status) && has(self.status.networkId) && self.status.networkId == oldSelf.status.networkId)",reason=FieldValueForbidden,fieldPath=".status.networkId",message="status.networkId cannot be changed once it is set"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cidr) || !has(oldSelf.spec.cidr) || self.spec.cidr == oldSelf.spec.cidr",reason=FieldValueForbidden,fieldPath=".spec.cidr",message="cidr cannot be changed once the network exists; delete this Network and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.ipv6CIDR) || !has(oldSelf.spec.ipv6CIDR) || oldSelf.spec.ipv6CIDR != oldSelf.status.ipv6CIDR || (has(self.spec.ipv6CIDR) && self.spec.ipv6CIDR == oldSelf.spec.ipv6CIDR)",reason=FieldValueForbidden,fieldPath=".spec.ipv6CIDR",message="ipv6CIDR cannot be changed or removed once the network has it; delete this Network and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cloudRef) || self.spec.cloudRef.name == oldSelf.status.cloud",reason=FieldValueForbidden,fieldPath=".spec.cloudRef",message="cloudRef cannot be changed once the network exists; delete this Network and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.router) || !has(oldSelf.spec.router) || has(self.spec.router)",reason=FieldValueForbidden,fieldPath=".spec.router",message="router cannot be removed once the network has one; delete this Network and make another"
 type Network struct {

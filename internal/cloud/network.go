@@ -14,6 +14,9 @@ type Network struct {
 	// CIDR is the range of addresses. It never changes. It is empty where the cloud did
 	// not say.
 	CIDR string
+	// IPv6CIDR is a second range, of IPv6 addresses that guests choose by themselves. It is empty where the network has none, or
+	// the cloud did not say. It needs DualStack.
+	IPv6CIDR string
 	// Gateway is an address inside CIDR, empty where the cloud did not say.
 	Gateway string
 	// DNSNameservers are the DNS servers that servers on the network learn, in their
@@ -68,6 +71,8 @@ type CreateNetwork struct {
 	Name    string
 	CIDR    string
 	Gateway string
+	// IPv6CIDR is a second range, with a prefix of 64 bits, and CIDR is of IPv4 then. It needs DualStack.
+	IPv6CIDR string
 	// DNSNameservers are addresses, at most MaxNameservers. They need NetworkDNS.
 	DNSNameservers []string
 	// ExternalNetwork is the name or id of the external network that a router connects the
@@ -81,10 +86,21 @@ type CreateNetwork struct {
 // MaxNameservers bounds the DNS servers of a network.
 const MaxNameservers = 5
 
-// NetworkNeeds returns the capabilities beside Networks that DNS servers and an external network
-// of a network need.
-func NetworkNeeds(nameservers []string, external string) []Capability {
+// Needs returns the capabilities beside Networks that a create needs.
+func (r CreateNetwork) Needs() []Capability {
+	return networkNeeds(r.IPv6CIDR, r.DNSNameservers, r.ExternalNetwork)
+}
+
+// Needs returns the capabilities beside Networks that a change needs.
+func (u UpdateNetwork) Needs() []Capability {
+	return networkNeeds(u.IPv6CIDR, u.DNSNameservers, u.ExternalNetwork)
+}
+
+func networkNeeds(ipv6 string, nameservers []string, external string) []Capability {
 	var needs []Capability
+	if ipv6 != "" {
+		needs = append(needs, DualStack)
+	}
 	if len(nameservers) > 0 {
 		needs = append(needs, NetworkDNS)
 	}
@@ -97,6 +113,8 @@ func NetworkNeeds(nameservers []string, external string) []Capability {
 // UpdateNetwork describes changes of a network. What is zero stays as it is.
 type UpdateNetwork struct {
 	Gateway string
+	// IPv6CIDR is added as the second range of a network that has none. It needs DualStack.
+	IPv6CIDR string
 	// DNSNameservers replace those of the network. They need NetworkDNS.
 	DNSNameservers []string
 	// ExternalNetwork is the name or id of the external network that the router of the

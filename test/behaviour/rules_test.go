@@ -41,21 +41,24 @@ const (
 	sizeRule    = "a size is a whole number of Gi or Ti, 1Gi-64Ti, such as 20Gi"
 	diskStays   = "a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
 	// The disk was made, and is larger than the new size.
-	diskVMsStatus = `{vmId: v1, cloud: home, disks: [{name: data, size: 20Gi}]}`
-	diskTypeRule  = "the type of a disk is the name that it has in the cloud, without control characters and spaces other than the usual one"
-	diskTypeStays = "the type of a disk that the VM has cannot be changed: set it back to what it was, or add another disk"
-	rootVM        = `{vmname: web, rootDisk: {size: 20Gi, type: fast}}`
-	rootVMsStatus = `{vmId: v1, cloud: home, rootDisk: {size: 20Gi}}`
-	rootTypeStays = "rootDisk.type cannot be changed once the VM exists; delete this VM and make another"
-	aNetwork      = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
-	routedNetwork = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}, router: {externalNetwork: ext-net}}`
-	aNetsID       = `{networkId: n1, cloud: home, attachedVMs: 0}`
-	aRouterStatus = `{networkId: n1, cloud: home, attachedVMs: 0, router: {externalNetwork: ext-net}}`
-	aSnapsID      = `{snapshotId: s1, vmId: v1, cloud: home}`
-	theSnap       = " cannot be changed; delete this VMSnapshot and make another"
-	theVM         = " cannot be changed once the VM exists; delete this VM and make another"
-	keyRule       = "must be one line of a public key, as in a file id_ed25519.pub: a type such as ssh-ed25519 or ssh-rsa, the base64 of the key, and optionally a comment; no options and no private key"
-	theNet        = " cannot be changed once the network exists; delete this Network and make another"
+	diskVMsStatus    = `{vmId: v1, cloud: home, disks: [{name: data, size: 20Gi}]}`
+	diskTypeRule     = "the type of a disk is the name that it has in the cloud, without control characters and spaces other than the usual one"
+	diskTypeStays    = "the type of a disk that the VM has cannot be changed: set it back to what it was, or add another disk"
+	rootVM           = `{vmname: web, rootDisk: {size: 20Gi, type: fast}}`
+	rootVMsStatus    = `{vmId: v1, cloud: home, rootDisk: {size: 20Gi}}`
+	rootTypeStays    = "rootDisk.type cannot be changed once the VM exists; delete this VM and make another"
+	aNetwork         = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
+	dualStackNetwork = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}, ipv6CIDR: "fd00:10::/64"}`
+	otherRangeStatus = `{networkId: n1, cloud: home, attachedVMs: 0, cidr: 10.0.0.0/24, ipv6CIDR: "fd00:99::/64"}`
+	dualStackStatus  = `{networkId: n1, cloud: home, attachedVMs: 0, cidr: 10.0.0.0/24, ipv6CIDR: "fd00:10::/64"}`
+	routedNetwork    = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}, router: {externalNetwork: ext-net}}`
+	aNetsID          = `{networkId: n1, cloud: home, attachedVMs: 0}`
+	aRouterStatus    = `{networkId: n1, cloud: home, attachedVMs: 0, router: {externalNetwork: ext-net}}`
+	aSnapsID         = `{snapshotId: s1, vmId: v1, cloud: home}`
+	theSnap          = " cannot be changed; delete this VMSnapshot and make another"
+	theVM            = " cannot be changed once the VM exists; delete this VM and make another"
+	keyRule          = "must be one line of a public key, as in a file id_ed25519.pub: a type such as ssh-ed25519 or ssh-rsa, the base64 of the key, and optionally a comment; no options and no private key"
+	theNet           = " cannot be changed once the network exists; delete this Network and make another"
 )
 
 // longTags have keys of 241 characters.
@@ -168,6 +171,16 @@ var ruleCases = []ruleCase{
 		says: "spec.import: Forbidden: cidr and gateway of an imported network are those that it has in the cloud: remove them, or remove import"},
 	{kind: "Network", spec: `{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`, says: "spec.gateway: Invalid value: gateway must be an address inside cidr"},
 	{kind: "Network", spec: `{cidr: 10.0.0.1/24, gateway: 10.0.0.1}`, says: `spec.cidr: Invalid value: "10.0.0.1/24": cidr must be a range such as 192.168.0.0/16, without address bits behind the prefix`},
+	{kind: "Network", spec: `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, ipv6CIDR: "fd00:10::/48"}`,
+		says: `spec.ipv6CIDR: Invalid value: "fd00:10::/48": ipv6CIDR must be an IPv6 range with a prefix of 64 bits such as fd00:10::/64, without address bits behind the prefix`},
+	{kind: "Network", spec: `{cidr: "fd00:1::/64", gateway: "fd00:1::1", ipv6CIDR: "fd00:10::/64"}`,
+		says: "spec.ipv6CIDR: Invalid value: cidr has IPv6 addresses already: remove ipv6CIDR, or set cidr to an IPv4 range"},
+	{kind: "Network", spec: `{import: {name: a}, ipv6CIDR: "fd00:10::/64"}`,
+		says: "spec.ipv6CIDR: Forbidden: an imported network is not changed: remove ipv6CIDR, or remove import"},
+	{kind: "Network", spec: dualStackNetwork, status: dualStackStatus, edit: `{"spec":{"ipv6CIDR":null}}`, says: "spec.ipv6CIDR: Forbidden: ipv6CIDR cannot be changed or removed once the network has it; delete this Network and make another"},
+	{kind: "Network", spec: dualStackNetwork, status: dualStackStatus, edit: `{"spec":{"ipv6CIDR":"fd00:11::/64"}}`, says: "spec.ipv6CIDR: Forbidden: ipv6CIDR cannot be changed or removed once the network has it; delete this Network and make another"},
+	{kind: "Network", spec: dualStackNetwork, status: otherRangeStatus, edit: `{"spec":{"ipv6CIDR":"fd00:11::/64"}}`},
+	{kind: "Network", spec: dualStackNetwork, status: otherRangeStatus, edit: `{"spec":{"ipv6CIDR":null}}`},
 	{kind: "Network", spec: `{cidr: 10.0.0.0/24, gateway: first}`, says: `spec.gateway: Invalid value: "first": gateway must be an IP address such as 192.168.0.1`},
 	{kind: "Network", spec: `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, dnsNameservers: [resolver]}`,
 		says: `spec.dnsNameservers[0]: Invalid value: "resolver": must be an IP address such as 192.168.0.53`},

@@ -222,7 +222,7 @@ func (w *world) networkViolations() []string {
 				waiting++
 			} else {
 				want[n.ID] = mockcloud.Network{
-					ID: n.ID, Name: n.Name, CIDR: object.Spec.CIDR, Gateway: object.Spec.Gateway, CreatedAt: n.CreatedAt, UpdatedAt: n.UpdatedAt,
+					ID: n.ID, Name: n.Name, CIDR: object.Spec.CIDR, IPv6CIDR: object.Spec.IPv6CIDR, Gateway: object.Spec.Gateway, CreatedAt: n.CreatedAt, UpdatedAt: n.UpdatedAt,
 				}
 			}
 		}

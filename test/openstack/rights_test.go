@@ -158,7 +158,7 @@ func (u *use) everything(right string) {
 // onNetwork uses a routed network, and a server on it that is reached from outside.
 func (u *use) onNetwork(ctx context.Context) {
 	network, err := u.c.CreateNetwork(ctx, cloud.CreateNetwork{
-		Name: "net", CIDR: "10.8.0.0/24", Gateway: "10.8.0.1", DNSNameservers: []string{"192.0.2.1"}, ExternalNetwork: externalNetwork, IdempotencyKey: "net",
+		Name: "net", CIDR: "10.8.0.0/24", IPv6CIDR: "fd00:8::/64", Gateway: "10.8.0.1", DNSNameservers: []string{"192.0.2.1"}, ExternalNetwork: externalNetwork, IdempotencyKey: "net",
 	})
 	if !u.note("create a network", err) {
 		return

@@ -180,7 +180,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, routerCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, diskTypeCases, rootDiskCases, reachCases, placementCases, interfaceCases, flavorCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, routerCases, dualStackCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, diskTypeCases, rootDiskCases, reachCases, placementCases, interfaceCases, flavorCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -54,7 +54,7 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 		return cloud.Network{}, err
 	}
 	send := networkCall(CreateNetwork, req.Name, op)
-	send.needs = append(send.needs, cloud.NetworkNeeds(req.DNSNameservers, req.ExternalNetwork)...)
+	send.needs = append(send.needs, req.Needs()...)
 	return do(ctx, c.calls, send, func() (cloud.Network, error) {
 		return c.createNetwork(op, req)
 	})
@@ -78,7 +78,7 @@ func (c *networkClient) createNetwork(op string, req cloud.CreateNetwork) (cloud
 		return cloud.Network{}, err
 	}
 	if n, ok := c.halfMade(req.Name); ok {
-		n.CIDR, n.Gateway, n.DNSNameservers, n.Router, n.HalfMade = req.CIDR, req.Gateway, req.DNSNameservers, cloud.Router{ExternalNetwork: req.ExternalNetwork}, false
+		n.CIDR, n.IPv6CIDR, n.Gateway, n.DNSNameservers, n.Router, n.HalfMade = req.CIDR, req.IPv6CIDR, req.Gateway, req.DNSNameservers, cloud.Router{ExternalNetwork: req.ExternalNetwork}, false
 		c.store.put(n.ID, n)
 		c.keys.put(req.IdempotencyKey, req, n.ID, c.store.place(n.ID), n)
 		return n, nil
@@ -86,7 +86,7 @@ func (c *networkClient) createNetwork(op string, req cloud.CreateNetwork) (cloud
 	if err := nameOf(c.settings, op, req.Name, req.Name, c.store, func(n cloud.Network) string { return n.Name }); err != nil {
 		return cloud.Network{}, err
 	}
-	n := cloud.Network{ID: c.store.newID(), Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, DNSNameservers: req.DNSNameservers, Router: cloud.Router{ExternalNetwork: req.ExternalNetwork}, CreatedAt: c.settings.clock()}
+	n := cloud.Network{ID: c.store.newID(), Name: req.Name, CIDR: req.CIDR, IPv6CIDR: req.IPv6CIDR, Gateway: req.Gateway, DNSNameservers: req.DNSNameservers, Router: cloud.Router{ExternalNetwork: req.ExternalNetwork}, CreatedAt: c.settings.clock()}
 	if c.alter != nil {
 		c.alter(&n)
 	}
@@ -102,7 +102,7 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 		return cloud.Network{}, err
 	}
 	send := networkCall(UpdateNetwork, id, op)
-	send.needs = append(send.needs, cloud.NetworkNeeds(change.DNSNameservers, change.ExternalNetwork)...)
+	send.needs = append(send.needs, change.Needs()...)
 	return do(ctx, c.calls, send, func() (cloud.Network, error) {
 		n, err := c.network(op, id)
 		if err != nil {
@@ -112,6 +112,10 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 		if change.Gateway != "" {
 			next.Gateway = change.Gateway
 		}
+		if change.IPv6CIDR != "" && n.IPv6CIDR != "" {
+			return cloud.Network{}, failure(op, cloud.Rejected, "the network has the range %s", n.IPv6CIDR)
+		}
+		next.IPv6CIDR = cmp.Or(change.IPv6CIDR, n.IPv6CIDR)
 		if len(change.DNSNameservers) > 0 {
 			next.DNSNameservers = change.DNSNameservers
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -17,6 +18,12 @@ type address struct {
 	MAC     string `json:"OS-EXT-IPS-MAC:mac_addr"`
 	// Type is fixed or floating.
 	Type string `json:"OS-EXT-IPS:type"`
+}
+
+// ip returns the zero Addr if the address is none.
+func (a address) ip() netip.Addr {
+	ip, _ := netip.ParseAddr(a.Address)
+	return ip
 }
 
 // UnmarshalJSON reads addresses. They must not make a page unreadable.
@@ -44,13 +51,13 @@ func (a addresses) floating(text string) string {
 }
 
 // interfaces returns the network interfaces, sorted by network and MAC address: the service
-// has no order. A floating address is preferred to the fixed one that it leads to, because
+// has no order. IPv4 addresses are before those of IPv6. A floating address is preferred to the fixed one that it leads to, because
 // somebody assigned it to make the server reachable from elsewhere.
 func (a addresses) interfaces() cloud.Interfaces {
 	var list []cloud.Interface
 	for _, network := range slices.Sorted(maps.Keys(a)) {
 		sorted := slices.SortedFunc(slices.Values(a[network]), func(a, b address) int {
-			return cmp.Or(cmp.Compare(a.MAC, b.MAC), -cmp.Compare(a.Type, b.Type), cmp.Compare(a.Address, b.Address))
+			return cmp.Or(cmp.Compare(a.MAC, b.MAC), -cmp.Compare(a.Type, b.Type), a.ip().Compare(b.ip()), cmp.Compare(a.Address, b.Address))
 		})
 		for n, one := range sorted {
 			if n == 0 || one.MAC != sorted[n-1].MAC {

@@ -27,6 +27,12 @@ func TestServerShowsItsAddresses(t *testing.T) {
 					{"addr": "203.0.113.9", "OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01", "OS-EXT-IPS:type": "floating", "version": 4}]}`,
 			"fa:16:3e:00:00:01,203.0.113.9,10.0.0.5 fa:16:3e:00:00:03,fd00::5 fa:16:3e:00:00:02,10.1.0.5",
 		},
+		"IPv4 addresses before those of IPv6": {
+			`"addresses": {"net": [
+					{"addr": "2001:db8::5", "OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01", "OS-EXT-IPS:type": "fixed", "version": 6},
+					{"addr": "203.0.113.20", "OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01", "OS-EXT-IPS:type": "fixed", "version": 4}]}`,
+			"fa:16:3e:00:00:01,203.0.113.20,2001:db8::5",
+		},
 	} {
 		s := newStub(t)
 		s.on("GET compute/servers/"+someID, oneServer(test.json))

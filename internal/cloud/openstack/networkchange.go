@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// UpdateNetwork changes the gateway, the DNS servers and the router. It fails with Busy if
+// UpdateNetwork changes the gateway, the DNS servers and the router, and adds the second range. It fails with Busy if
 // somebody else changes the subnet at the same time.
 func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
 	op := "update network " + quote(id)
@@ -31,13 +32,22 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 			return cloud.Network{}, err
 		}
 	}
-	changed, err := c.updateSubnet(ctx, op, first, change)
+	var own, others []string // nil for no change
+	if len(change.DNSNameservers) > 0 {
+		second, both := secondOf(subnets)
+		own, others = byRange(change.DNSNameservers, change.IPv6CIDR != "" || both && second.ours())
+	}
+	changed, err := c.updateSubnet(ctx, op, first, change.Gateway, own)
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	got := networkOf(n, []subnet{changed})
+	subnets[slices.IndexFunc(subnets, func(s subnet) bool { return s.ID == first.ID })] = changed
+	if subnets, err = c.updateSecond(ctx, op, n, subnets, change.IPv6CIDR, others); err != nil {
+		return cloud.Network{}, err
+	}
+	got := networkOf(n, subnets)
 	if to.ID != "" {
-		got.Router, err = c.connect(ctx, op, n, changed, to)
+		got.Router, err = c.connect(ctx, op, n, subnets, to)
 	} else {
 		got.Router, err = c.routerOf(ctx, op, n, subnets)
 	}
@@ -47,18 +57,35 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 	return got, nil
 }
 
+// updateSecond adds the second range to the subnets of a network, or changes its DNS servers.
+func (c *networkClient) updateSecond(ctx context.Context, op string, n neutronNetwork, subnets []subnet, cidr string, nameservers []string) ([]subnet, *cloud.Error) {
+	second, found := secondOf(subnets)
+	switch {
+	case found && cidr != "":
+		return nil, refuse(op, cloud.Rejected, "the network has the IPv6 range %s, which cannot be changed", quote(second.CIDR))
+	case cidr != "":
+		made, err := c.createSecond(ctx, op, n, cidr, nameservers)
+		return append(subnets, made), err
+	case found && second.ours() && nameservers != nil && !slices.Equal(nameservers, second.Nameservers):
+		changed, err := c.putSubnet(ctx, op, second, map[string]any{"dns_nameservers": nameservers})
+		subnets[slices.IndexFunc(subnets, func(s subnet) bool { return s.ID == second.ID })] = changed
+		return subnets, err
+	}
+	return subnets, nil
+}
+
 // updateSubnet changes the DNS servers and the gateway, in two calls: a gateway that is refused does not keep the others.
-func (c *networkClient) updateSubnet(ctx context.Context, op string, s subnet, change cloud.UpdateNetwork) (subnet, *cloud.Error) {
+func (c *networkClient) updateSubnet(ctx context.Context, op string, s subnet, gateway string, nameservers []string) (subnet, *cloud.Error) {
 	var err *cloud.Error
-	if len(change.DNSNameservers) > 0 {
-		if s, err = c.putSubnet(ctx, op, s, map[string]any{"dns_nameservers": change.DNSNameservers}); err != nil {
+	if nameservers != nil && !slices.Equal(nameservers, s.Nameservers) {
+		if s, err = c.putSubnet(ctx, op, s, map[string]any{"dns_nameservers": nameservers}); err != nil {
 			return subnet{}, err
 		}
 	}
-	if change.Gateway == "" {
+	if gateway == "" {
 		return s, nil
 	}
-	addr, err := gatewayIn(op, s.CIDR, change.Gateway)
+	addr, err := gatewayIn(op, s.CIDR, gateway)
 	if err != nil {
 		return subnet{}, err
 	}

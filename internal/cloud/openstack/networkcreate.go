@@ -45,14 +45,14 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 		if err != nil {
 			return cloud.Network{}, err
 		}
-		return c.completed(ctx, op, *made, s, to)
+		return c.completed(ctx, op, *made, s, req, to)
 	}
 	if made, err = c.createBare(ctx, op, req); err != nil {
 		return cloud.Network{}, err
 	}
 	s, err := c.createSubnet(ctx, op, *made, req, gateway)
 	if err == nil {
-		return c.completed(ctx, op, *made, s, to)
+		return c.completed(ctx, op, *made, s, req, to)
 	}
 	if !err.Uncertain && err.Kind != cloud.Throttled && c.bare(ctx, op, made.ID) && c.session.do(ctx, c.networkDeletion(op, made.ID)) == nil {
 		return cloud.Network{}, err // nothing is left of a refused create
@@ -61,15 +61,25 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 	return cloud.Network{}, err
 }
 
-// completed returns a network with its subnet, and makes its router. Where that fails, the
-// network exists: a change of it makes the router.
-func (c *networkClient) completed(ctx context.Context, op string, n neutronNetwork, s subnet, to neutronNetwork) (cloud.Network, error) {
-	got := networkOf(n, []subnet{s})
+// completed returns a network with its subnet, and makes its second range and its router. Where that fails, the
+// network exists: a change of it makes what it lacks.
+func (c *networkClient) completed(ctx context.Context, op string, n neutronNetwork, s subnet, req cloud.CreateNetwork, to neutronNetwork) (cloud.Network, error) {
+	subnets := []subnet{s}
+	if req.IPv6CIDR != "" {
+		_, own := byRange(req.DNSNameservers, true)
+		second, err := c.createSecond(ctx, op, n, req.IPv6CIDR, own)
+		if err != nil {
+			err.Uncertain = true
+			return cloud.Network{}, err
+		}
+		subnets = append(subnets, second)
+	}
+	got := networkOf(n, subnets)
 	if to.ID == "" {
 		return got, nil
 	}
 	var err *cloud.Error
-	if got.Router, err = c.connect(ctx, op, n, s, to); err != nil {
+	if got.Router, err = c.connect(ctx, op, n, subnets, to); err != nil {
 		err.Uncertain = true
 		return cloud.Network{}, err
 	}
@@ -138,15 +148,41 @@ func (c *networkClient) createSubnet(ctx context.Context, op string, n neutronNe
 	if gateway.Is6() {
 		version = 6
 	}
+	own, _ := byRange(req.DNSNameservers, req.IPv6CIDR != "")
+	return c.postSubnet(ctx, op, n, own, map[string]any{
+		"name": req.Name, "ip_version": version, "cidr": req.CIDR, "gateway_ip": gateway.String(), "description": description(req.IdempotencyKey),
+	})
+}
+
+// createSecond makes the subnet of the second range of a network, whose guests choose their addresses by what the router announces.
+func (c *networkClient) createSecond(ctx context.Context, op string, n neutronNetwork, cidr string, nameservers []string) (subnet, *cloud.Error) {
+	return c.postSubnet(ctx, op, n, nameservers, map[string]any{
+		"name": n.Name, "ip_version": 6, "cidr": cidr, "description": ipv6Mark, "ipv6_address_mode": "slaac", "ipv6_ra_mode": "slaac",
+	})
+}
+
+// byRange returns the DNS servers of the first and of the second range, neither of them nil. The service refuses those of the other IP
+// version than that of the subnet: without a second range, all are of the first.
+func byRange(nameservers []string, both bool) (first, second []string) {
+	first, second = []string{}, []string{}
+	for _, text := range nameservers {
+		if addr, err := netip.ParseAddr(text); both && err == nil && addr.Is6() {
+			second = append(second, text)
+		} else {
+			first = append(first, text)
+		}
+	}
+	return first, second
+}
+
+// postSubnet makes a subnet. It is never sent twice.
+func (c *networkClient) postSubnet(ctx context.Context, op string, n neutronNetwork, nameservers []string, body map[string]any) (subnet, *cloud.Error) {
 	var got struct {
 		Subnet subnet `json:"subnet"`
 	}
-	body := map[string]any{
-		"network_id": n.ID, "name": req.Name, "ip_version": version, "cidr": req.CIDR, "gateway_ip": gateway.String(),
-		"description": description(req.IdempotencyKey),
-	}
-	if len(req.DNSNameservers) > 0 {
-		body["dns_nameservers"] = req.DNSNameservers
+	body["network_id"] = n.ID
+	if len(nameservers) > 0 {
+		body["dns_nameservers"] = nameservers
 	}
 	call := &call{
 		about: aboutCreate, service: network, method: http.MethodPost, route: "network/subnets", path: "subnets", op: op, out: &got,

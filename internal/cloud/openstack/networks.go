@@ -46,11 +46,12 @@ func (n neutronNetwork) internal() bool { return n.External != nil && !*n.Extern
 
 // subnet is a range of addresses of a network.
 type subnet struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	NetworkID string `json:"network_id"`
-	CIDR      string `json:"cidr"`
-	Gateway   string `json:"gateway_ip"`
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	NetworkID   string `json:"network_id"`
+	CIDR        string `json:"cidr"`
+	Gateway     string `json:"gateway_ip"`
 	// Nameservers are in the order in which servers ask them.
 	Nameservers []string `json:"dns_nameservers"`
 	Pools       []pool   `json:"allocation_pools"`
@@ -71,7 +72,7 @@ func idOrNone(text string) string {
 }
 
 // networkOf joins a network and its subnets. Of several subnets the oldest counts, which
-// is the one that was created with the network.
+// is the one that was created with the network, and beside it the one of its second range.
 func networkOf(n neutronNetwork, subnets []subnet) cloud.Network {
 	joined := cloud.Network{ID: n.ID, Name: n.Name, CreatedAt: n.CreatedAt.Time}
 	first, found := firstOf(subnets)
@@ -83,6 +84,12 @@ func networkOf(n neutronNetwork, subnets []subnet) cloud.Network {
 	if len(first.Nameservers) > 0 {
 		joined.DNSNameservers = first.Nameservers
 	}
+	if second, found := secondOf(subnets); found {
+		joined.IPv6CIDR = second.CIDR
+		if second.ours() {
+			joined.DNSNameservers = slices.Concat(joined.DNSNameservers, second.Nameservers)
+		}
+	}
 	return joined
 }
 
@@ -93,6 +100,41 @@ func firstOf(subnets []subnet) (subnet, bool) {
 	return slices.MinFunc(subnets, func(a, b subnet) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), strings.Compare(a.ID, b.ID))
 	}), true
+}
+
+// is6 reports whether the subnet has IPv6 addresses.
+func (s subnet) is6() bool {
+	prefix, err := netip.ParsePrefix(s.CIDR)
+	return err == nil && prefix.Addr().Is6()
+}
+
+// ours reports whether the operator made the subnet as the second range of a network.
+func (s subnet) ours() bool { return s.Description == ipv6Mark }
+
+// secondOf returns the IPv6 subnet beside the oldest one, if that is of IPv4: the one that the operator made, else the oldest.
+func secondOf(subnets []subnet) (subnet, bool) {
+	first, found := firstOf(subnets)
+	if !found || first.is6() {
+		return subnet{}, false
+	}
+	others := slices.DeleteFunc(slices.Clone(subnets), func(s subnet) bool { return !s.is6() })
+	if ours := slices.DeleteFunc(slices.Clone(others), func(s subnet) bool { return !s.ours() }); len(ours) > 0 {
+		return firstOf(ours)
+	}
+	return firstOf(others)
+}
+
+// toRoute returns the subnets that the router of a network is attached to: the oldest, and the second range that the operator made.
+// Those of others are their own affair.
+func toRoute(subnets []subnet) []subnet {
+	var wanted []subnet
+	if first, found := firstOf(subnets); found {
+		wanted = append(wanted, first)
+	}
+	if second, found := secondOf(subnets); found && second.ours() {
+		wanted = append(wanted, second)
+	}
+	return wanted
 }
 
 // ListNetworks returns the networks of the project, and those of others that it may use:

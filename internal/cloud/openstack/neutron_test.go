@@ -130,6 +130,9 @@ func (n *neutron) answer(r *http.Request) (int, object) {
 	case r.Method == http.MethodDelete:
 		return n.remove(kind, found)
 	case r.Method == http.MethodPut:
+		if kind == "subnets" && otherVersion(found, body[noun]["dns_nameservers"]) {
+			return refusal(http.StatusBadRequest, "InvalidInput")
+		}
 		if kind == "subnets" && body[noun]["gateway_ip"] != nil && n.interfacesOf("subnet", found.text("id")) > 0 {
 			return refusal(http.StatusConflict, "GatewayIpInUse")
 		}
@@ -175,6 +178,12 @@ func (n *neutron) create(kind, noun string, o object) (int, object) {
 			return status, answer
 		}
 	}
+	if kind == "subnets" && otherVersion(o, o["dns_nameservers"]) {
+		return refusal(http.StatusBadRequest, "InvalidInput")
+	}
+	if kind == "subnets" && o["gateway_ip"] == nil {
+		o["gateway_ip"] = netip.MustParsePrefix(o.text("cidr")).Addr().String()
+	}
 	if kind == "subnets" && len(n.all["subnets"]) > 0 && slices.ContainsFunc(n.all["subnets"], func(s object) bool {
 		return s.text("network_id") == o.text("network_id") && overlapping(s, o)
 	}) {
@@ -205,6 +214,14 @@ func (n *neutron) add(kind string, o object) object {
 	}
 	n.all[kind] = append(n.all[kind], o)
 	return o
+}
+
+// otherVersion reports whether a DNS server is of another IP version than the range of a subnet.
+func otherVersion(s object, servers any) bool {
+	list, _ := servers.([]any)
+	return slices.ContainsFunc(list, func(server any) bool {
+		return netip.MustParseAddr(fmt.Sprint(server)).Is6() != netip.MustParsePrefix(s.text("cidr")).Addr().Is6()
+	})
 }
 
 func overlapping(a, b object) bool {
@@ -332,6 +349,8 @@ func stepOf(t *testing.T, c *Client, req cloud.CreateNetwork, deleted bool) (don
 		_ = c.DeleteNetwork(t.Context(), all[at].ID)
 	case at < 0 || all[at].HalfMade:
 		_, _ = c.CreateNetwork(t.Context(), req)
+	case all[at].IPv6CIDR != req.IPv6CIDR:
+		_, _ = c.UpdateNetwork(t.Context(), all[at].ID, cloud.UpdateNetwork{IPv6CIDR: req.IPv6CIDR})
 	case !all[at].Router.ConnectedTo(req.ExternalNetwork):
 		_, _ = c.UpdateNetwork(t.Context(), all[at].ID, cloud.UpdateNetwork{ExternalNetwork: req.ExternalNetwork})
 	default:

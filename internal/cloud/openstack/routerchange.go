@@ -39,20 +39,22 @@ func (c *networkClient) externalNetwork(ctx context.Context, op, nameOrID string
 
 // connect attaches a network to a router of its own, which connects it to the external one. It
 // makes the router unless an earlier call has.
-func (c *networkClient) connect(ctx context.Context, op string, n neutronNetwork, s subnet, to neutronNetwork) (cloud.Router, *cloud.Error) {
-	r, attached, err := c.ownRouter(ctx, op, n.ID, s)
+func (c *networkClient) connect(ctx context.Context, op string, n neutronNetwork, subnets []subnet, to neutronNetwork) (cloud.Router, *cloud.Error) {
+	r, detached, err := c.ownRouter(ctx, op, n.ID, toRoute(subnets))
 	made := err == nil && r == nil
 	switch {
 	case err != nil:
 	case made:
-		if err = c.gatewayFree(ctx, op, n, s); err == nil {
+		if err = c.gatewayFree(ctx, op, n, detached); err == nil {
 			r, err = c.createRouter(ctx, op, n, to.ID)
 		}
 	case r.externalID() != to.ID:
 		err = c.routerCall(ctx, op, r.ID, "", map[string]any{"router": map[string]any{"external_gateway_info": map[string]any{"network_id": to.ID}}})
 	}
-	if err == nil && !attached {
-		err = c.attach(ctx, op, *r, s, made)
+	for i, s := range detached {
+		if err == nil {
+			err = c.attach(ctx, op, *r, s, made && i == 0)
+		}
 	}
 	if err == nil {
 		return cloud.Router{ID: r.ID, ExternalNetwork: to.Name, ExternalID: to.ID}, nil
@@ -65,33 +67,37 @@ func (c *networkClient) connect(ctx context.Context, op string, n neutronNetwork
 	return cloud.Router{}, err
 }
 
-// ownRouter returns the router of a network that is attached to the subnet, or else the oldest of it: an interrupted call has
-// left it. It returns nil if there is none.
-func (c *networkClient) ownRouter(ctx context.Context, op, networkID string, s subnet) (own *router, attached bool, err *cloud.Error) {
+// ownRouter returns the router of a network that is attached to most of the subnets, the oldest of several: an interrupted call may have
+// left one. It also returns the subnets that the router is not attached to. The router is nil if there is none.
+func (c *networkClient) ownRouter(ctx context.Context, op, networkID string, subnets []subnet) (own *router, detached []subnet, err *cloud.Error) {
 	routers, err := c.routersOf(ctx, op, networkID)
 	if err != nil || len(routers) == 0 {
-		return nil, false, err
+		return nil, subnets, err
 	}
 	ports, err := c.interfaces(ctx, op, routers)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
-	at := slices.IndexFunc(routers, func(r router) bool {
-		return slices.ContainsFunc(ports, func(p port) bool { return p.DeviceID == r.ID && p.on([]subnet{s}) })
-	})
-	return &routers[max(at, 0)], at >= 0, nil
+	for i, r := range routers {
+		if left := r.detachedFrom(subnets, ports); own == nil || len(left) < len(detached) {
+			own, detached = &routers[i], left
+		}
+	}
+	return own, detached, nil
 }
 
 // gatewayFree returns Conflict if a port has the address of the gateway. A router that is made then could not be attached, and
 // would be made and deleted with each try.
-func (c *networkClient) gatewayFree(ctx context.Context, op string, n neutronNetwork, s subnet) *cloud.Error {
+func (c *networkClient) gatewayFree(ctx context.Context, op string, n neutronNetwork, subnets []subnet) *cloud.Error {
 	ports, err := c.listPorts(ctx, op, url.Values{"network_id": {n.ID}})
 	if err != nil {
 		return err
 	}
 	for _, p := range ports {
-		if slices.Contains(p.FixedIPs, fixedIP{Address: s.Gateway, SubnetID: s.ID}) {
-			return refuse(op, cloud.Conflict, "the address %s of the gateway is in use%s: port %s has it", s.Gateway, p.byWhom(), p.ID)
+		for _, s := range subnets {
+			if slices.Contains(p.FixedIPs, fixedIP{Address: s.Gateway, SubnetID: s.ID}) {
+				return refuse(op, cloud.Conflict, "the address %s of the gateway is in use%s: port %s has it", s.Gateway, p.byWhom(), p.ID)
+			}
 		}
 	}
 	return nil

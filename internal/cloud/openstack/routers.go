@@ -17,6 +17,8 @@ const (
 	// routerMark begins those of routers, and the id of the network follows. It is the only proof of whose a router is: names
 	// are not unique, and can be changed.
 	routerMark = ownerMark + " network "
+	// ipv6Mark is the description of the subnets that are second ranges of networks.
+	ipv6Mark = ownerMark + " ipv6CIDR"
 )
 
 // interfaceOwners are the values of device_owner of ports by which routers are attached to
@@ -58,6 +60,13 @@ func (r router) externalID() string {
 func (p port) on(subnets []subnet) bool {
 	return slices.ContainsFunc(p.FixedIPs, func(ip fixedIP) bool {
 		return slices.ContainsFunc(subnets, func(s subnet) bool { return s.ID == ip.SubnetID })
+	})
+}
+
+// detachedFrom returns those of some subnets that none of the ports attaches the router to.
+func (r router) detachedFrom(subnets []subnet, ports []port) []subnet {
+	return slices.DeleteFunc(slices.Clone(subnets), func(s subnet) bool {
+		return slices.ContainsFunc(ports, func(p port) bool { return p.DeviceID == r.ID && p.on([]subnet{s}) })
 	})
 }
 
@@ -146,14 +155,15 @@ type routing struct {
 	names map[string]string
 }
 
-// of returns the router of a network with these subnets.
+// of returns the router of a network with these subnets. One that is not attached to all that it is made for does not count: a change
+// of the network attaches it.
 func (r routing) of(n neutronNetwork, subnets []subnet) cloud.Router {
 	if r.unknown {
 		return cloud.Router{Unknown: true}
 	}
+	wanted := toRoute(subnets)
 	for _, made := range r.routers {
-		attached := func(p port) bool { return p.DeviceID == made.ID && p.on(subnets) }
-		if made.networkID() == n.ID && slices.ContainsFunc(r.ports, attached) {
+		if made.networkID() == n.ID && len(wanted) > 0 && len(made.detachedFrom(wanted, r.ports)) == 0 {
 			external := made.externalID()
 			return cloud.Router{ID: made.ID, ExternalNetwork: r.names[external], ExternalID: external}
 		}

@@ -59,26 +59,29 @@ func testMadeAndRemoved(t *testing.T, owner string, ports int) {
 // Whichever call is the last one of a manager, with or without effect, the next manager makes
 // no second router, and leaves none.
 func TestManagerKilledBetweenTwoCallsLeavesNoRouter(t *testing.T) {
-	const calls = 8 // four of a create, three of a deletion, and none
-	for number := 1; number <= calls; number++ {
-		for _, unsent := range []bool{false, true} {
-			t.Run(fmt.Sprintf("call %d, unsent %t", number, unsent), func(t *testing.T) {
-				n, client := newNeutron(t)
-				n.cut, n.unsent = number, unsent
-				reach := func(deleted bool, want map[string]int) {
-					t.Helper()
-					for range 5 {
-						if stepOf(t, client(), routed(), deleted) {
-							break
+	for ranges, req := range []cloud.CreateNetwork{routed(), dualStack()} {
+		ranges++
+		calls := 5 + 3*ranges // two of a create, two for each range, one for the deletion of each, two of a deletion, and none
+		for number := 1; number <= calls; number++ {
+			for _, unsent := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%d ranges, call %d, unsent %t", ranges, number, unsent), func(t *testing.T) {
+					n, client := newNeutron(t)
+					n.cut, n.unsent = number, unsent
+					reach := func(deleted bool, want map[string]int) {
+						t.Helper()
+						for range 6 {
+							if stepOf(t, client(), req, deleted) {
+								break
+							}
+						}
+						if diff := cmp.Diff(want, n.counts()); diff != "" {
+							t.Errorf("deleted %t (-want +got):\n%s", deleted, diff)
 						}
 					}
-					if diff := cmp.Diff(want, n.counts()); diff != "" {
-						t.Errorf("deleted %t (-want +got):\n%s", deleted, diff)
-					}
-				}
-				reach(false, map[string]int{"networks": 1, "subnets": 1, "routers": 1, "interfaces": 1})
-				reach(true, map[string]int{"networks": 0, "subnets": 0, "routers": 0, "interfaces": 0})
-			})
+					reach(false, map[string]int{"networks": 1, "subnets": ranges, "routers": 1, "interfaces": ranges})
+					reach(true, map[string]int{"networks": 0, "subnets": 0, "routers": 0, "interfaces": 0})
+				})
+			}
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // networkSize estimates the memory that a network takes beside its texts, in bytes.
-const networkSize = 272
+const networkSize = 288
 
 // nameserverSize estimates the memory of a DNS server, in bytes, and maxNameservers
 // bounds how many of a network are read.
@@ -23,12 +23,14 @@ type (
 	wireCreateNetwork struct {
 		Name           string   `json:"name"`
 		CIDR           string   `json:"cidr"`
+		IPv6CIDR       string   `json:"ipv6CIDR,omitempty"`
 		Gateway        string   `json:"gateway"`
 		DNSNameservers []string `json:"dnsNameservers,omitempty"`
 
 		Router *wireRouter `json:"router,omitempty"`
 	}
 	wireUpdateNetwork struct {
+		IPv6CIDR       string   `json:"ipv6CIDR,omitempty"`
 		Gateway        string   `json:"gateway,omitempty"`
 		DNSNameservers []string `json:"dnsNameservers,omitempty"`
 
@@ -82,14 +84,14 @@ func (n *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Network{}, err
 	}
-	has, err := n.requireNetworks(ctx, op, cloud.NetworkNeeds(req.DNSNameservers, req.ExternalNetwork)...)
+	has, err := n.requireNetworks(ctx, op, req.Needs()...)
 	if err != nil {
 		return cloud.Network{}, err
 	}
 	call := &call{
 		about: aboutCreate, method: http.MethodPost, route: "/networks", path: "/networks", op: op, limit: maxBody,
 		body: encode(wireCreateNetwork{
-			Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, DNSNameservers: req.DNSNameservers, Router: routerTo(req.ExternalNetwork),
+			Name: req.Name, CIDR: req.CIDR, IPv6CIDR: req.IPv6CIDR, Gateway: req.Gateway, DNSNameservers: req.DNSNameservers, Router: routerTo(req.ExternalNetwork),
 		}),
 	}
 	if has.Has(cloud.Idempotency) {
@@ -109,11 +111,11 @@ func (n *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 
 // UpdateNetwork changes a network. It is never sent twice.
 func (n *networkClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
-	call, err := n.networkCall(ctx, http.MethodPatch, id, "update network ", cloud.NetworkNeeds(change.DNSNameservers, change.ExternalNetwork)...)
+	call, err := n.networkCall(ctx, http.MethodPatch, id, "update network ", change.Needs()...)
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	call.body = encode(wireUpdateNetwork{Gateway: change.Gateway, DNSNameservers: change.DNSNameservers, Router: routerTo(change.ExternalNetwork)})
+	call.body = encode(wireUpdateNetwork{IPv6CIDR: change.IPv6CIDR, Gateway: change.Gateway, DNSNameservers: change.DNSNameservers, Router: routerTo(change.ExternalNetwork)})
 	return n.doNetwork(ctx, call, id)
 }
 
@@ -184,7 +186,7 @@ func decodeNetworks(call *call, got *answer, in *stream, into *ignored) ([]cloud
 			return unusable(fmt.Sprintf("network %d of the listing: %s", n, got.elementError(err, network.ID)))
 		}
 		networks = append(networks, network)
-		return r.kept.add(networkSize+len(network.ID)+len(network.Name)+len(network.CIDR)+len(network.Gateway)+len(network.Router.ExternalNetwork)+nameserverSize*len(network.DNSNameservers), maxSmall)
+		return r.kept.add(networkSize+len(network.ID)+len(network.Name)+len(network.CIDR)+len(network.IPv6CIDR)+len(network.Gateway)+len(network.Router.ExternalNetwork)+nameserverSize*len(network.DNSNameservers), maxSmall)
 	}}).read(call, got, in)
 	if err != nil {
 		return nil, err
@@ -199,6 +201,8 @@ func (r *reader) network(data []byte) (net cloud.Network, err error) {
 		switch string(field) {
 		case "cidr":
 			net.CIDR = r.address("cidr", value)
+		case "ipv6CIDR":
+			net.IPv6CIDR = r.address("ipv6CIDR", value)
 		case "gateway":
 			net.Gateway = r.address("gateway", value)
 		case "dnsNameservers":

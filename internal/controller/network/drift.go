@@ -15,15 +15,26 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// sameRange and sameGateway compare values, not text: a cloud may shorten an
+// sameRange, sameAddress and what uses them compare values, not text: a cloud may shorten an
 // IPv6 address.
-func sameRange(net *pcapi.Network, n cloud.Network) bool {
-	want, wantErr := netip.ParsePrefix(net.Spec.CIDR)
-	have, haveErr := netip.ParsePrefix(n.CIDR)
+func sameRange(a, b string) bool {
+	want, wantErr := netip.ParsePrefix(a)
+	have, haveErr := netip.ParsePrefix(b)
 	if wantErr != nil || haveErr != nil {
-		return net.Spec.CIDR == n.CIDR
+		return a == b
 	}
 	return want.Masked() == have.Masked()
+}
+
+// anotherRange returns the field of the spec, and the range of the network, that differ and cannot be changed.
+func anotherRange(net *pcapi.Network, n cloud.Network) (field, has, want string) {
+	switch spec := &net.Spec; {
+	case !sameRange(spec.CIDR, n.CIDR):
+		return "cidr", n.CIDR, spec.CIDR
+	case spec.IPv6CIDR != "" && n.IPv6CIDR != "" && !sameRange(spec.IPv6CIDR, n.IPv6CIDR):
+		return "ipv6CIDR", n.IPv6CIDR, spec.IPv6CIDR
+	}
+	return "", "", ""
 }
 
 func sameGateway(net *pcapi.Network, n cloud.Network) bool {
@@ -39,10 +50,23 @@ func sameAddress(a, b string) bool {
 	return want == have
 }
 
-// sameNameservers compares values in their order, in which guests ask. Without any in the
+// sameNameservers compares values in their order, in which guests ask those of each IP version. Without any in the
 // spec, those of the cloud stay.
 func sameNameservers(net *pcapi.Network, n cloud.Network) bool {
-	return len(net.Spec.DNSNameservers) == 0 || slices.EqualFunc(nameservers(net), n.DNSNameservers, sameAddress)
+	return len(net.Spec.DNSNameservers) == 0 || slices.EqualFunc(byVersion(nameservers(net)), byVersion(n.DNSNameservers), sameAddress)
+}
+
+// byVersion returns the IPv6 addresses after all others: a cloud with two ranges may keep them apart.
+func byVersion(addresses []string) []string {
+	sorted := slices.Clone(addresses)
+	is6 := func(text string) int {
+		if addr, err := netip.ParseAddr(text); err == nil && addr.Is6() {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(sorted, func(a, b string) int { return is6(a) - is6(b) })
+	return sorted
 }
 
 func nameservers(net *pcapi.Network) []string {
@@ -56,6 +80,9 @@ func nameservers(net *pcapi.Network) []string {
 // difference returns the changes by which a network becomes what the spec says.
 func difference(net *pcapi.Network, n cloud.Network) cloud.UpdateNetwork {
 	var change cloud.UpdateNetwork
+	if n.IPv6CIDR == "" {
+		change.IPv6CIDR = net.Spec.IPv6CIDR
+	}
 	if !sameGateway(net, n) {
 		change.Gateway = net.Spec.Gateway
 	}
@@ -68,6 +95,9 @@ func difference(net *pcapi.Network, n cloud.Network) cloud.UpdateNetwork {
 // asked returns for each field of a change what it asks for, and what the network has.
 func asked(change cloud.UpdateNetwork, n cloud.Network) []setting {
 	var settings []setting
+	if change.IPv6CIDR != "" {
+		settings = append(settings, setting{"ipv6CIDR", change.IPv6CIDR, n.IPv6CIDR})
+	}
 	if change.Gateway != "" {
 		settings = append(settings, setting{"gateway", change.Gateway, n.Gateway})
 	}
@@ -114,6 +144,9 @@ func lacking(net *pcapi.Network, obs *observation) error {
 		return nil
 	}
 	var fields []string
+	if net.Spec.IPv6CIDR != "" && !obs.Capabilities().Has(cloud.DualStack) {
+		fields = append(fields, "ipv6CIDR")
+	}
 	if len(net.Spec.DNSNameservers) > 0 && !obs.Capabilities().Has(cloud.NetworkDNS) {
 		fields = append(fields, "dnsNameservers")
 	}

@@ -31,13 +31,13 @@ func NewForecaster(c client.Client, cluster string, clock func() time.Time) *For
 // network is taken to be as the status shows it, and not changed in the cloud since.
 func (f *Forecaster) Forecast(ctx context.Context, net *pcapi.Network) (forecast external.Forecasted, err error) {
 	k, obs := f.kind, &observation{name: f.kind.nameInCloud(net)}
-	if forecast.Unreadable, err = k.ObserveCloud(ctx, net, obs, cloud.NewCapabilities(cloud.Networks, cloud.NetworkDNS, cloud.Routers)); err != nil {
+	if forecast.Unreadable, err = k.ObserveCloud(ctx, net, obs, cloud.NewCapabilities(cloud.Networks, cloud.NetworkDNS, cloud.Routers, cloud.DualStack)); err != nil {
 		return forecast, err
 	}
 	obs.Looked = true
 	switch {
 	case net.Status.NetworkID != "":
-		obs.Resource = &cloud.Network{ID: net.Status.NetworkID, Name: obs.name, CIDR: net.Status.CIDR, Gateway: net.Status.Gateway, DNSNameservers: net.Status.DNSNameservers}
+		obs.Resource = &cloud.Network{ID: net.Status.NetworkID, Name: obs.name, CIDR: net.Status.CIDR, IPv6CIDR: net.Status.IPv6CIDR, Gateway: net.Status.Gateway, DNSNameservers: net.Status.DNSNameservers}
 		if router := net.Status.Router; router != nil {
 			obs.Resource.Router = cloud.Router{ID: router.ID, ExternalNetwork: router.ExternalNetwork, ExternalID: router.ExternalNetworkID}
 		}
@@ -90,6 +90,9 @@ func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]pca
 		return nil, true
 	case external.StepCreate, stepComplete:
 		change.Action, change.Details = pcapi.PlannedCreate, []string{"cidr " + net.Spec.CIDR}
+		if net.Spec.IPv6CIDR != "" {
+			change.Details = append(change.Details, "ipv6CIDR "+net.Spec.IPv6CIDR)
+		}
 		if net.Spec.Gateway != "" {
 			change.Details = append(change.Details, "gateway "+net.Spec.Gateway)
 		}
@@ -100,7 +103,7 @@ func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]pca
 			change.Details = append(change.Details, "router to "+to)
 		}
 		obs.Resource, obs.Owned = &cloud.Network{
-			ID: newID, Name: obs.name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net), Router: cloud.Router{ExternalNetwork: externalNetwork(net)},
+			ID: newID, Name: obs.name, CIDR: net.Spec.CIDR, IPv6CIDR: net.Spec.IPv6CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net), Router: cloud.Router{ExternalNetwork: externalNetwork(net)},
 		}, true
 		net.Status.NetworkID, net.Status.Cloud = newID, obs.Cloud
 	case stepUpdate:
@@ -109,7 +112,7 @@ func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]pca
 			change.Details = append(change.Details, fmt.Sprintf("%s %s to %s", s.field, cmp.Or(s.from, "none"), s.to))
 		}
 		updated := *obs.Resource
-		updated.Gateway = net.Spec.Gateway
+		updated.Gateway, updated.IPv6CIDR = net.Spec.Gateway, cmp.Or(updated.IPv6CIDR, net.Spec.IPv6CIDR)
 		if servers := nameservers(net); len(servers) > 0 {
 			updated.DNSNameservers = servers
 		}

@@ -44,6 +44,7 @@ func TestServersForNames(t *testing.T) {
 		"changed in the cloud: set back":               {withDNS, []cloud.Network{networkWith(answers("10.9.9.9"))}, onRecord(asksFor("10.0.0.53")), []string{"10.0.0.53"}, "True InSync", []string{"list", "update"}},
 		"another order: set back":                      {withDNS, []cloud.Network{networkWith(answers("10.0.0.2", "10.0.0.1"))}, onRecord(asksFor("10.0.0.1", "10.0.0.2")), []string{"10.0.0.1", "10.0.0.2"}, "True InSync", []string{"list", "update"}},
 		"the same in another form: in sync":            {withDNS, []cloud.Network{networkWith(answers("fd00:0::53"))}, onRecord(asksFor("fd00::53")), []string{"fd00:0::53"}, "True InSync", []string{"list"}},
+		"IPv6 addresses last: in sync":                 {withDNS, []cloud.Network{networkWith(answers("10.0.0.1", "10.0.0.2", "fd00::53"))}, onRecord(asksFor("10.0.0.1", "fd00::53", "10.0.0.2")), []string{"10.0.0.1", "10.0.0.2", "fd00::53"}, "True InSync", []string{"list"}},
 		"not in the spec: left as they are":            {withDNS, []cloud.Network{networkWith(answers("10.9.9.9"))}, onRecord(), []string{"10.9.9.9"}, "True InSync", []string{"list"}},
 		"the cloud lacks them, new: Unsupported":       {everything, nil, netWith(asksFor("10.0.0.53")), nil, "False Unsupported", nil},
 		"the cloud lacks them, on record: Unsupported": {everything, []cloud.Network{networkWith()}, onRecord(asksFor("10.0.0.53")), nil, "False Unsupported", []string{"list"}},

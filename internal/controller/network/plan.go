@@ -45,6 +45,7 @@ func (k *kind) PlanCreate(net *pcapi.Network, obs *observation) plan {
 func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	var p plan
 	lacks := lacking(net, obs)
+	differing, has, want := anotherRange(net, *obs.Resource)
 	connect := k.Step(stepConnect, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, k.connect)
 	switch n := *obs.Resource; {
 	case imported(net):
@@ -59,9 +60,9 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 		p.Outcome = refusedGateway(net)
 	case n.HalfMade:
 		p.Steps = append(p.Steps, k.Step(stepComplete, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, k.complete))
-	case !sameRange(net, n):
+	case differing != "":
 		p.Outcome = reconciler.Stalled(pcapi.DriftReason, external.RecheckSoon, fmt.Errorf(
-			"cidr of network %s is %s in the cloud, %s in the spec, and cannot be changed: delete this Network and create another", n.ID, n.CIDR, net.Spec.CIDR))
+			"%s of network %s is %s in the cloud, %s in the spec, and cannot be changed: delete this Network and create another", differing, n.ID, has, want))
 	// A gateway that is refused while the router is attached must not keep the router on another network. A router that is not
 	// attached comes after the gateway, which is refused afterwards.
 	case n.Router != (cloud.Router{}) && !n.Router.Unknown && !connected(net, n):
@@ -91,7 +92,7 @@ func (k *kind) PlanDeletion(net *pcapi.Network, obs *observation) (plan, bool) {
 
 // Adopted brings a network in line whose spec was edited since its create.
 func (k *kind) Adopted(net *pcapi.Network, n cloud.Network) error {
-	if sameRange(net, n) && inSync(net, n) {
+	if differing, _, _ := anotherRange(net, n); differing == "" && inSync(net, n) {
 		return nil
 	}
 	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "network %s was found and is being brought in line with the spec", n.ID)

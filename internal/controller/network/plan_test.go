@@ -266,7 +266,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-func TestSameRangeAndSameGateway(t *testing.T) {
+func TestAnotherRangeAndSameGateway(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, cidr, gateway string
@@ -284,8 +284,8 @@ func TestSameRangeAndSameGateway(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			net := netWith(func(net *pcapi.Network) { net.Spec.CIDR, net.Spec.Gateway = test.cidr, test.gateway })
-			if got := sameRange(net, test.has); got != test.sameRange {
-				t.Errorf("range: %t", got)
+			if differing, _, _ := anotherRange(net, test.has); (differing == "") != test.sameRange {
+				t.Errorf("range: %q", differing)
 			}
 			if got := sameGateway(net, test.has); got != test.sameGate {
 				t.Errorf("gateway: %t", got)

@@ -173,7 +173,7 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (external.Result[cloud.Network], error) {
 	name := k.nameInCloud(net)
 	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
-		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net), ExternalNetwork: externalNetwork(net),
+		Name: name, CIDR: net.Spec.CIDR, IPv6CIDR: net.Spec.IPv6CIDR, Gateway: net.Spec.Gateway, DNSNameservers: nameservers(net), ExternalNetwork: externalNetwork(net),
 		IdempotencyKey: string(net.UID),
 	})
 	if err != nil || cloud.ProvesOwner(n.Name, name) {

@@ -41,7 +41,7 @@ func describeInStatus(net *pcapi.Network, obs *observation, n cloud.Network) {
 	if net.Status.NameInCloud == "" || imported(net) && (n.Name == obs.name || !hashed.MatchString(n.Name)) {
 		net.Status.NameInCloud = names.Bounded(maxText, n.Name)
 	}
-	net.Status.CIDR, net.Status.Gateway = names.Bounded(maxText, n.CIDR), names.Bounded(maxText, n.Gateway)
+	net.Status.CIDR, net.Status.IPv6CIDR, net.Status.Gateway = names.Bounded(maxText, n.CIDR), names.Bounded(maxText, n.IPv6CIDR), names.Bounded(maxText, n.Gateway)
 	net.Status.Router = routerInStatus(net, obs, n.Router)
 	net.Status.DNSNameservers = nil
 	for _, server := range n.DNSNameservers[:min(maxNameservers, len(n.DNSNameservers))] {

@@ -211,6 +211,7 @@ func (p *planner) planNetwork(ctx context.Context, after *unstructured.Unstructu
 	forecast, err := p.networks.Forecast(ctx, net)
 	if err == nil && forecast.Outcome == nil && net.DeletionTimestamp.IsZero() {
 		net.Status.NetworkID, net.Status.Cloud = cmp.Or(net.Status.NetworkID, "new"), cmp.Or(net.Status.Cloud, forecast.Cloud)
+		net.Status.IPv6CIDR = cmp.Or(net.Status.IPv6CIDR, net.Spec.IPv6CIDR)
 		net.Status.CIDR, net.Status.Gateway = cmp.Or(net.Status.CIDR, net.Spec.CIDR), cmp.Or(net.Status.Gateway, net.Spec.Gateway)
 		meta.SetStatusCondition(&net.Status.Conditions, metav1.Condition{Type: pcapi.CreatedCondition, Status: metav1.ConditionTrue, Reason: pcapi.CreatedReason})
 	}
