@@ -59,7 +59,7 @@ func (s *state) attach(server *Server, asked []Attachment) []Interface {
 	return interfaces
 }
 
-// addressIn returns the address that a guest derives from its MAC address in a second range (RFC 4291, appendix A); none without a range.
+// addressIn returns the address that a guest derives from its MAC address in an IPv6 range (RFC 4291, appendix A); none without a range.
 func addressIn(cidr, mac string) []string {
 	prefix, err := netip.ParsePrefix(cidr)
 	hardware, failed := net.ParseMAC(mac)

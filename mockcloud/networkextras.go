@@ -57,7 +57,7 @@ func (c *core) checkExternal(name string) error {
 	return problem(http.StatusUnprocessableEntity, CodeExternalNetworkUnknown, "no external network is named %q; there are: %s", name, strings.Join(c.external, ", "))
 }
 
-// checkIPv6 returns an error if a network cannot have a second range.
+// checkIPv6 returns an error if a network cannot have an IPv6 range.
 func checkIPv6(cidr string, n Network) error {
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil {

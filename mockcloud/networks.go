@@ -16,7 +16,7 @@ type Network struct {
 	Name string `json:"name"`
 	// CIDR never changes.
 	CIDR string `json:"cidr"`
-	// IPv6CIDR is a second range; empty if the network has none. It never changes once the network has one.
+	// IPv6CIDR is an IPv6 range; empty if the network has none. It never changes once the network has one.
 	IPv6CIDR string `json:"ipv6CIDR,omitempty"`
 	// Gateway is an address inside CIDR.
 	Gateway string `json:"gateway"`

@@ -81,7 +81,7 @@ func TestServersForNamesOfANetwork(t *testing.T) {
 	}
 }
 
-func TestSecondRangeOfANetwork(t *testing.T) {
+func TestIPv6RangeOfANetwork(t *testing.T) {
 	const create = `{"name":"n","cidr":"10.0.0.0/8","gateway":"10.0.0.1"}`
 	h := start(t, Options{})
 	n := decodeInto[Network](t, h.call(201, "POST", "/networks", create).body)

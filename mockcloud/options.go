@@ -67,7 +67,7 @@ const (
 	NetworkDNS Capability = "networkDNS"
 	// Routers is that networks can have a router to an external network.
 	Routers Capability = "routers"
-	// DualStack is that networks can have a second range, of IPv6 addresses.
+	// DualStack is that networks can have an IPv6 range.
 	DualStack Capability = "dualStack"
 )
 

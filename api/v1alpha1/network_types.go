@@ -33,13 +33,13 @@ type NetworkSpec struct {
 	// +optional
 	CIDR string `json:"cidr,omitempty"`
 
-	// ipv6CIDR is a second range of the network, such as fd00:10::/64, from which servers
-	// get an IPv6 address beside that from cidr (dual stack). Its prefix has 64 bits: guests
-	// choose the rest of the address by themselves (SLAAC). Can be added at any time. Cannot
-	// be changed or removed once the network has it. Not with import.
+	// ipv6CIDR is the IPv6 range of a dual-stack network, such as fd00:10::/64. Servers get
+	// an IPv6 address from it in addition to the address from cidr. The prefix has 64 bits:
+	// guests choose the rest of the address by themselves (SLAAC). Can be added at any time.
+	// Cannot be changed or removed once the network has the range. Not with import.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="IPv6 CIDR",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MaxLength=49
-	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 6 && cidr(self).prefixLength() == 64 && cidr(self) == cidr(self).masked()",message="ipv6CIDR must be an IPv6 range with a prefix of 64 bits such as fd00:10::/64, without address bits behind the prefix"
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self).ip().family() == 6 && cidr(self).prefixLength() == 64 && string(cidr(self).masked()) == self",message="ipv6CIDR must be an IPv6 range with a prefix of 64 bits in its shortest form, such as fd00:10::/64"
 	// +optional
 	IPv6CIDR string `json:"ipv6CIDR,omitempty"`
 
@@ -165,7 +165,7 @@ type NetworkStatus struct {
 	// +optional
 	CIDR string `json:"cidr,omitempty"`
 
-	// ipv6CIDR is the second range of the network in the cloud, as last observed. Absent if
+	// ipv6CIDR is the IPv6 range of the network in the cloud, as last observed. Absent if
 	// it has none, or the cloud does not report it.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="IPv6 CIDR"
 	// +kubebuilder:validation:MaxLength=253

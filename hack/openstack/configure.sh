@@ -190,9 +190,9 @@ $(account)
 $(tokens)
 END
 
-# Beside the usual compute API is one that keeps deleted servers for some seconds, in which they can be restored.
+# Beside the usual compute API is one that keeps deleted servers for a minute, in which they can be restored.
 mkdir -p /etc/nova-deferred
-sed '/^\[DEFAULT\]/a reclaim_instance_interval = 20' /etc/nova/nova.conf >/etc/nova-deferred/nova.conf
+sed '/^\[DEFAULT\]/a reclaim_instance_interval = 60' /etc/nova/nova.conf >/etc/nova-deferred/nova.conf
 cp /etc/nova/api-paste.ini /etc/nova-deferred/
 
 # web NAME PORT PROGRAM PROCESSES writes the configuration of a service that is a WSGI program.

@@ -72,7 +72,7 @@ const (
 	// Routers is that networks can have a router to an external network: see
 	// CreateNetwork.ExternalNetwork. It needs Networks.
 	Routers Capability = "routers"
-	// DualStack is that networks can have a second range, of IPv6 addresses: see
+	// DualStack is that networks can have an IPv6 range: see
 	// CreateNetwork.IPv6CIDR. It needs Networks.
 	DualStack Capability = "dualStack"
 	// GuestHeartbeat is that a server that runs shows whether an agent in its guest runs.

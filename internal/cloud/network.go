@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -14,7 +15,7 @@ type Network struct {
 	// CIDR is the range of addresses. It never changes. It is empty where the cloud did
 	// not say.
 	CIDR string
-	// IPv6CIDR is a second range, of IPv6 addresses that guests choose by themselves. It is empty where the network has none, or
+	// IPv6CIDR is a range beside CIDR, of IPv6 addresses that guests choose by themselves. It is empty where the network has none, or
 	// the cloud did not say. It needs DualStack.
 	IPv6CIDR string
 	// Gateway is an address inside CIDR, empty where the cloud did not say.
@@ -32,6 +33,16 @@ type Network struct {
 	Shared bool
 	// CreatedAt is zero where the cloud did not say.
 	CreatedAt time.Time
+}
+
+// SameRange reports whether two texts are the same range of addresses: a cloud may shorten an IPv6 address.
+func SameRange(a, b string) bool {
+	first, err := netip.ParsePrefix(a)
+	second, failed := netip.ParsePrefix(b)
+	if err != nil || failed != nil {
+		return a == b
+	}
+	return first.Masked() == second.Masked()
 }
 
 // Router connects a network to an external one. The operator makes it with the network, and
@@ -71,7 +82,7 @@ type CreateNetwork struct {
 	Name    string
 	CIDR    string
 	Gateway string
-	// IPv6CIDR is a second range, with a prefix of 64 bits, and CIDR is of IPv4 then. It needs DualStack.
+	// IPv6CIDR is a range beside CIDR, with a prefix of 64 bits, and CIDR is of IPv4 then. It needs DualStack.
 	IPv6CIDR string
 	// DNSNameservers are addresses, at most MaxNameservers. They need NetworkDNS.
 	DNSNameservers []string
@@ -113,7 +124,8 @@ func networkNeeds(ipv6 string, nameservers []string, external string) []Capabili
 // UpdateNetwork describes changes of a network. What is zero stays as it is.
 type UpdateNetwork struct {
 	Gateway string
-	// IPv6CIDR is added as the second range of a network that has none. It needs DualStack.
+	// IPv6CIDR is added as the IPv6 range of a network that has none. To ask for the range that the network has changes nothing.
+	// It needs DualStack.
 	IPv6CIDR string
 	// DNSNameservers replace those of the network. They need NetworkDNS.
 	DNSNameservers []string

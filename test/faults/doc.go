@@ -41,8 +41,8 @@
 // Each case is a subtest, and -run makes only the runs of the cases that it
 // selects. By default a selection of all cases runs, in about ten minutes.
 // FAULTS=sample runs a third of the cases, with a third of the kills of each of
-// the matrix, others each time: to repeat a failure, run its case without it.
+// the matrix, others each time: to repeat a failure, select its case with -run, without FAULTS.
 // FAULTS=full runs all cases; any other value of FAULTS runs those scenarios of the matrix
-// whose name contains it. FAULTS_SEED repeats what was random: kills and quirks.
+// whose name contains it. FAULTS_SEED repeats what was random: cases of a sample, kills and quirks.
 // With -v each run is reported as it ends.
 package faults

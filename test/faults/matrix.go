@@ -95,10 +95,10 @@ var (
 
 // The scenarios of Networks.
 var (
-	networkEdited           = scenario{name: "create a network, edit it, delete it", counts: ofNetworks, act: []step{createNetwork, editGateway, removeNetwork}}
+	networkEdited           = scenario{name: "create a network, edit it, delete it", counts: ofNetworks, act: []step{createNetwork, editNetwork, removeNetwork}}
 	networkWithVM           = scenario{name: "create a network and a VM on it, delete both", counts: ofNetworks, act: []step{createNetwork, create(vm, onNetwork), removeBoth}}
 	networkDeletedWhileDown = scenario{name: "create a network, deleted while no manager runs", counts: ofNetworks, act: []step{createNetwork}, crashed: removeNetwork}
-	networkEditedWhileDown  = scenario{name: "create a network, edited while no manager runs", counts: ofNetworks, act: []step{createNetwork}, crashed: editGateway}
+	networkEditedWhileDown  = scenario{name: "create a network, edited while no manager runs", counts: ofNetworks, act: []step{createNetwork}, crashed: editNetwork}
 )
 
 // The scenarios of VMSnapshots.

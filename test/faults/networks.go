@@ -63,9 +63,9 @@ func createNetwork(ctx context.Context, w *world) error {
 	}))
 }
 
-// editGateway changes the gateway of the Network.
-func editGateway(ctx context.Context, w *world) error {
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"gateway":"192.168.0.2"}}`))
+// editNetwork changes the gateway of the Network, and adds its IPv6 range.
+func editNetwork(ctx context.Context, w *world) error {
+	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"gateway":"192.168.0.2","ipv6CIDR":"fd00:10::/64"}}`))
 	return w.env.client.Patch(ctx, w.networkObject(), patch)
 }
 

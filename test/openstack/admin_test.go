@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -23,10 +24,8 @@ const (
 	password = "a-password-of-tests"
 	// operatorRole is the role that hack/openstack/policies.py gives the rights of the page.
 	operatorRole = "operator"
-	// projectPrefix begins the names of the projects of tests.
-	projectPrefix = "test-"
-	domain        = "Default"
-	region        = "RegionOne"
+	domain       = "Default"
+	region       = "RegionOne"
 )
 
 // admin is the administrator of the OpenStack. It is made once for all tests.
@@ -37,7 +36,7 @@ var admin = sync.OnceValue(func() *administrator {
 	}
 	a.logIn()
 	for _, left := range a.list("identity", "projects", "") { // by tests that were interrupted
-		if name, _ := left["name"].(string); strings.HasPrefix(name, projectPrefix) {
+		if name, _ := left["name"].(string); ofTest.MatchString(name) {
 			a.clean(project{id: fmt.Sprint(left["id"]), name: name})
 		}
 	}
@@ -231,6 +230,9 @@ func (a *administrator) ensureImage(name string, more map[string]any) {
 	}
 }
 
+// ofTest matches the names of projects of tests.
+var ofTest = regexp.MustCompile(`^test-\d{13}-\d+$`)
+
 // project is a project of one test.
 type project struct{ id, name string }
 
@@ -240,7 +242,7 @@ func newProject(t testing.TB) project {
 	a := admin()
 	a.mu.Lock()
 	a.made++
-	name := fmt.Sprintf("%s%d-%d", projectPrefix, time.Now().UnixMilli(), a.made)
+	name := fmt.Sprintf("test-%d-%d", time.Now().UnixMilli(), a.made)
 	a.mu.Unlock()
 	p := project{name: name, id: a.create("identity", "projects", "project", map[string]any{"name": name, "domain_id": "default"})}
 	a.grant(p, a.personID, "member")

@@ -1,6 +1,7 @@
 package openstack_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,10 +13,10 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/openstack"
 )
 
-// deferred selects the compute service that keeps deleted servers for some seconds.
+// deferred selects the compute service that keeps deleted servers for a minute.
 func deferred(c *openstack.Config) { c.Endpoints.Compute = os.Getenv("OPENSTACK_DEFERRED_URL") }
 
-// keptServer is a server with all that outlives servers, on a cloud that keeps deleted servers for some seconds.
+// keptServer is a server with all that outlives servers, on a cloud that keeps deleted servers for a minute.
 type keptServer struct {
 	*testing.T
 	c  *openstack.Client
@@ -45,11 +46,13 @@ func newKeptServer(t *testing.T) keptServer {
 func (s keptServer) status() string {
 	var got struct{ Server struct{ Status string } }
 	a := admin()
-	code, _, _, err := a.request(http.MethodGet, a.services["compute"]+"/servers/"+s.id, nil, "application/json")
-	if err != nil || code == http.StatusNotFound {
-		return ""
+	_, _, text, err := a.request(http.MethodGet, a.services["compute"]+"/servers/"+s.id, nil, "application/json")
+	if err == nil {
+		err = json.Unmarshal(text, &got)
 	}
-	a.must(http.MethodGet, a.services["compute"]+"/servers/"+s.id, nil, &got)
+	if err != nil {
+		s.Fatalf("GET servers/%s: %v", s.id, err)
+	}
 	return got.Server.Status
 }
 

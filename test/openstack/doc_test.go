@@ -9,10 +9,10 @@
 //	OPENSTACK_VMS             how many VMs are created while managers are killed, and how
 //	                          many servers are imported; 12 if empty. If it is set, every VM has two
 //	                          interfaces and a public address
-//	OPENSTACK_DEFERRED_URL    URL of a compute service that keeps deleted servers for some seconds
+//	OPENSTACK_DEFERRED_URL    URL of a compute service that keeps deleted servers for a minute
 //	OPENSTACK_RIGHTS          file with the rights that the operator has
 //	OPENSTACK_RIGHT           which of these TestMissingRightIsReported takes away: a part of their names, or all;
-//	                          a few if empty
+//	                          one at random if empty
 //	OPENSTACK_SEED            repeats what was random in a run that failed
 //
 //	GUEST_IMAGE               an image of guests, for TestGuest, which make test-openstack

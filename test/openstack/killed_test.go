@@ -26,7 +26,7 @@ const (
 	// killInterval is how long a manager runs.
 	killInterval = 3 * time.Second
 	// builds is how long nova may take for a server when it builds many.
-	builds = 10 * time.Second
+	builds = 20 * time.Second
 )
 
 // killedVMs is how many VMs are created while managers are killed.

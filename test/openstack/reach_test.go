@@ -55,7 +55,8 @@ func cleanReach(a *administrator, p project) {
 	}
 	for _, r := range a.list("network", "routers", "project_id="+p.id) {
 		for _, port := range a.list("network", "ports", url.Values{"device_id": {fmt.Sprint(r["id"])}, "device_owner": {"network:router_interface"}}.Encode()) {
-			a.must(http.MethodPut, fmt.Sprintf("%s/routers/%s/remove_router_interface", a.services["network"], r["id"]), map[string]any{"port_id": port["id"]}, nil)
+			body := strings.NewReader(fmt.Sprintf(`{"port_id": %q}`, port["id"]))
+			_, _, _, _ = a.request(http.MethodPut, fmt.Sprintf("%s/routers/%s/remove_router_interface", a.services["network"], r["id"]), body, "application/json")
 		}
 		a.remove("network", "routers", r)
 	}

@@ -11,7 +11,7 @@
 //	change.go       power, size, labels
 //	networks.go     networks: their life, keys and names, lost answers
 //	routers.go      routers of networks
-//	dualstack.go  networks with a second range
+//	dualstack.go    networks with an IPv6 range
 //	attach.go       networks that cannot be created
 //	hosts.go        hosts
 //	operations.go   changes of servers that take time

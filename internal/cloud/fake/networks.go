@@ -112,10 +112,10 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 		if change.Gateway != "" {
 			next.Gateway = change.Gateway
 		}
-		if change.IPv6CIDR != "" && n.IPv6CIDR != "" {
+		if change.IPv6CIDR != "" && n.IPv6CIDR != "" && !cloud.SameRange(change.IPv6CIDR, n.IPv6CIDR) {
 			return cloud.Network{}, failure(op, cloud.Rejected, "the network has the range %s", n.IPv6CIDR)
 		}
-		next.IPv6CIDR = cmp.Or(change.IPv6CIDR, n.IPv6CIDR)
+		next.IPv6CIDR = cmp.Or(n.IPv6CIDR, change.IPv6CIDR)
 		if len(change.DNSNameservers) > 0 {
 			next.DNSNameservers = change.DNSNameservers
 		}

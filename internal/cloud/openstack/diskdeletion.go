@@ -17,7 +17,7 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 		return err
 	}
 	s, err := c.read(ctx, op, id)
-	if err != nil || s.deleting() || len(s.Volumes) == 0 && !c.volumes.knownOf(id) && !c.volumes.mayAsk() {
+	if err != nil || s.deleting() {
 		return err
 	}
 	set, err := c.volumes.diskSetOf(ctx, op, s)
@@ -33,7 +33,7 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	for disk, v := range set.attached {
 		deleted := v.Metadata[volumeDeletedKey] == id
 		switch {
-		case v.Status == volumeAvailable: // it is detached, and compute still shows it for a moment
+		case s.state() != cloud.StateError && (v.Status == volumeAvailable || v.Status == "detaching"): // compute still shows it for a moment
 			if deleted {
 				marked = append(marked, v.ID)
 			}
@@ -53,16 +53,6 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 		}
 	}
 	return nil
-}
-
-// hasMarked reports whether an earlier deletion of the server marked a volume, as far as the service answers.
-func (c *volumeClient) hasMarked(ctx context.Context, op, serverID string) bool {
-	if usable, err := c.hasDisks(ctx, op); err != nil || !usable {
-		return false
-	}
-	listed, err := c.listOf(ctx, op, serverID)
-	c.note(err)
-	return slices.ContainsFunc(listed, func(v blockVolume) bool { return v.Metadata[volumeDeletedKey] == serverID })
 }
 
 // remainder is what compute still shows of a server whose deletion it accepted.

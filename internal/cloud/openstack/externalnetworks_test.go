@@ -87,6 +87,18 @@ func TestIDOfAnExternalNetworkInCapitals(t *testing.T) {
 	}
 }
 
+// The service refuses a router to a network that it does not show to be internal.
+func TestInternalNetworkByIDThatIsNotShown(t *testing.T) {
+	n, client := newNeutron(t)
+	n.external = false
+	req := routed()
+	req.ExternalNetwork = n.add("networks", object{"name": "internal"}).text("id")
+	_, err := client().CreateNetwork(t.Context(), req)
+	if !cloud.Is(err, cloud.Rejected) || cloud.CodeOf(err) != cloud.CodeExternalNetworkUnknown {
+		t.Errorf("CreateNetwork: %v, want it Rejected as unknown", err)
+	}
+}
+
 // The service hides which networks are external from an account without the right get_network:router:external.
 func TestExternalNetworksThatAreNotShown(t *testing.T) {
 	for _, external := range []string{"ext-net", externalID} {

@@ -9,7 +9,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// UpdateNetwork changes the gateway, the DNS servers and the router, and adds the second range. It fails with Busy if
+// UpdateNetwork changes the gateway, the DNS servers and the router, and adds the IPv6 range. It fails with Busy if
 // somebody else changes the subnet at the same time.
 func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change cloud.UpdateNetwork) (cloud.Network, error) {
 	op := "update network " + quote(id)
@@ -32,17 +32,22 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 			return cloud.Network{}, err
 		}
 	}
-	var own, others []string // nil for no change
+	var own, ofIPv6 []string // nil for no change
 	if len(change.DNSNameservers) > 0 {
-		second, both := secondOf(subnets)
-		own, others = byRange(change.DNSNameservers, change.IPv6CIDR != "" || both && second.ours())
+		has, found := ipv6Of(subnets)
+		if _, theirs := byRange(change.DNSNameservers, true); found && !has.ours() && len(theirs) > 0 {
+			return cloud.Network{}, refuse(op, cloud.Rejected,
+				"subnet %s of the IPv6 range is not that of the operator, which gives it no DNS servers: its description is not %q", has.ID, ipv6Mark)
+		}
+		own, ofIPv6 = byRange(change.DNSNameservers, change.IPv6CIDR != "" || found && has.ours())
 	}
-	changed, err := c.updateSubnet(ctx, op, first, change.Gateway, own)
-	if err != nil {
+	if subnets, err = c.updateNameservers(ctx, op, subnets, first, own); err != nil {
 		return cloud.Network{}, err
 	}
-	subnets[slices.IndexFunc(subnets, func(s subnet) bool { return s.ID == first.ID })] = changed
-	if subnets, err = c.updateSecond(ctx, op, n, subnets, change.IPv6CIDR, others); err != nil {
+	if subnets, err = c.updateIPv6(ctx, op, n, subnets, change.IPv6CIDR, ofIPv6); err != nil {
+		return cloud.Network{}, err
+	}
+	if subnets, err = c.updateGateway(ctx, op, subnets, change.Gateway); err != nil {
 		return cloud.Network{}, err
 	}
 	got := networkOf(n, subnets)
@@ -57,43 +62,57 @@ func (c *networkClient) UpdateNetwork(ctx context.Context, id string, change clo
 	return got, nil
 }
 
-// updateSecond adds the second range to the subnets of a network, or changes its DNS servers.
-func (c *networkClient) updateSecond(ctx context.Context, op string, n neutronNetwork, subnets []subnet, cidr string, nameservers []string) ([]subnet, *cloud.Error) {
-	second, found := secondOf(subnets)
+// updateIPv6 adds the IPv6 range to the subnets of a network, or changes its DNS servers. That a network has the range already is no
+// failure: an earlier call may have added it.
+func (c *networkClient) updateIPv6(ctx context.Context, op string, n neutronNetwork, subnets []subnet, cidr string, nameservers []string) ([]subnet, *cloud.Error) {
+	has, found := ipv6Of(subnets)
 	switch {
-	case found && cidr != "":
-		return nil, refuse(op, cloud.Rejected, "the network has the IPv6 range %s, which cannot be changed", quote(second.CIDR))
-	case cidr != "":
-		made, err := c.createSecond(ctx, op, n, cidr, nameservers)
-		return append(subnets, made), err
-	case found && second.ours() && nameservers != nil && !slices.Equal(nameservers, second.Nameservers):
-		changed, err := c.putSubnet(ctx, op, second, map[string]any{"dns_nameservers": nameservers})
-		subnets[slices.IndexFunc(subnets, func(s subnet) bool { return s.ID == second.ID })] = changed
-		return subnets, err
+	case found && cidr != "" && !cloud.SameRange(has.CIDR, cidr):
+		return nil, refuse(op, cloud.Rejected, "the network has the IPv6 range %s, which cannot be changed", quote(has.CIDR))
+	case found && has.ours():
+		return c.updateNameservers(ctx, op, subnets, has, nameservers)
+	case found || cidr == "":
+		return subnets, nil
 	}
-	return subnets, nil
+	made, err := c.createIPv6(ctx, op, n, cidr, nameservers)
+	return append(subnets, made), err
 }
 
-// updateSubnet changes the DNS servers and the gateway, in two calls: a gateway that is refused does not keep the others.
-func (c *networkClient) updateSubnet(ctx context.Context, op string, s subnet, gateway string, nameservers []string) (subnet, *cloud.Error) {
-	var err *cloud.Error
-	if nameservers != nil && !slices.Equal(nameservers, s.Nameservers) {
-		if s, err = c.putSubnet(ctx, op, s, map[string]any{"dns_nameservers": nameservers}); err != nil {
-			return subnet{}, err
-		}
+// updateNameservers changes the DNS servers of one of some subnets, unless there is no change. It returns the subnets as they are then.
+func (c *networkClient) updateNameservers(ctx context.Context, op string, subnets []subnet, s subnet, nameservers []string) ([]subnet, *cloud.Error) {
+	if nameservers == nil || slices.Equal(nameservers, s.Nameservers) {
+		return subnets, nil
 	}
+	changed, err := c.putSubnet(ctx, op, s, map[string]any{"dns_nameservers": nameservers})
+	return replaced(subnets, changed), err
+}
+
+// updateGateway changes the gateway of the first subnet. It comes last: a gateway that is refused does not keep other changes.
+func (c *networkClient) updateGateway(ctx context.Context, op string, subnets []subnet, gateway string) ([]subnet, *cloud.Error) {
 	if gateway == "" {
-		return s, nil
+		return subnets, nil
 	}
+	s, _ := firstOf(subnets)
 	addr, err := gatewayIn(op, s.CIDR, gateway)
 	if err != nil {
-		return subnet{}, err
+		return nil, err
 	}
 	changed, err := c.putSubnet(ctx, op, s, map[string]any{"gateway_ip": addr.String(), "allocation_pools": poolsFor(s, addr)})
 	if err != nil && err.Code == "GatewayIpInUse" {
 		err.Kind, err.Detail = cloud.Rejected, "the gateway "+s.Gateway+" is the address of a router, and cannot be changed while that is attached to the network"
 	}
-	return changed, err
+	return replaced(subnets, changed), err
+}
+
+// replaced returns the subnets with one as it was changed.
+func replaced(subnets []subnet, changed subnet) []subnet {
+	all := slices.Clone(subnets)
+	for i := range all {
+		if all[i].ID == changed.ID {
+			all[i] = changed
+		}
+	}
+	return all
 }
 
 // putSubnet changes a subnet, unless somebody else has changed it since it was read.

@@ -10,7 +10,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// CreateNetwork makes a network, its subnet and its router, or what follows the network of
+// CreateNetwork makes a network, its subnets and its router, or what follows the network of
 // this name if that has no subnet. The name is the first proof of what the network is for, and the
 // description, which has the key, the second.
 func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
@@ -36,7 +36,7 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 			return cloud.Network{}, err // else a network would be made that cannot get its router
 		}
 	}
-	made, err := c.halfMade(ctx, op, req)
+	made, subnets, err := c.halfMade(ctx, op, req)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -45,14 +45,14 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 		if err != nil {
 			return cloud.Network{}, err
 		}
-		return c.completed(ctx, op, *made, s, req, to)
+		return c.completed(ctx, op, *made, append(subnets, s), req, to)
 	}
 	if made, err = c.createBare(ctx, op, req); err != nil {
 		return cloud.Network{}, err
 	}
 	s, err := c.createSubnet(ctx, op, *made, req, gateway)
 	if err == nil {
-		return c.completed(ctx, op, *made, s, req, to)
+		return c.completed(ctx, op, *made, []subnet{s}, req, to)
 	}
 	if !err.Uncertain && err.Kind != cloud.Throttled && c.bare(ctx, op, made.ID) && c.session.do(ctx, c.networkDeletion(op, made.ID)) == nil {
 		return cloud.Network{}, err // nothing is left of a refused create
@@ -61,18 +61,14 @@ func (c *networkClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwo
 	return cloud.Network{}, err
 }
 
-// completed returns a network with its subnet, and makes its second range and its router. Where that fails, the
+// completed returns a network with its subnets, and makes its IPv6 range and its router. Where that fails, the
 // network exists: a change of it makes what it lacks.
-func (c *networkClient) completed(ctx context.Context, op string, n neutronNetwork, s subnet, req cloud.CreateNetwork, to neutronNetwork) (cloud.Network, error) {
-	subnets := []subnet{s}
-	if req.IPv6CIDR != "" {
-		_, own := byRange(req.DNSNameservers, true)
-		second, err := c.createSecond(ctx, op, n, req.IPv6CIDR, own)
-		if err != nil {
-			err.Uncertain = true
-			return cloud.Network{}, err
-		}
-		subnets = append(subnets, second)
+func (c *networkClient) completed(ctx context.Context, op string, n neutronNetwork, subnets []subnet, req cloud.CreateNetwork, to neutronNetwork) (cloud.Network, error) {
+	_, ofIPv6 := byRange(req.DNSNameservers, true)
+	subnets, failed := c.updateIPv6(ctx, op, n, subnets, req.IPv6CIDR, ofIPv6)
+	if failed != nil {
+		failed.Uncertain = true
+		return cloud.Network{}, failed
 	}
 	got := networkOf(n, subnets)
 	if to.ID == "" {
@@ -100,12 +96,12 @@ func description(key string) string {
 	return ownerMark + " " + key
 }
 
-// halfMade returns the network of the request that has no subnet yet; nil if there is
+// halfMade returns the network of the request that lacks its first subnet, and the others of it; nil if there is
 // none. Of several it is the oldest.
-func (c *networkClient) halfMade(ctx context.Context, op string, req cloud.CreateNetwork) (*neutronNetwork, *cloud.Error) {
+func (c *networkClient) halfMade(ctx context.Context, op string, req cloud.CreateNetwork) (*neutronNetwork, []subnet, *cloud.Error) {
 	named, err := c.listNetworks(ctx, op, url.Values{"name": {req.Name}})
 	if err != nil || len(named) == 0 {
-		return nil, err
+		return nil, nil, err
 	}
 	slices.SortFunc(named, func(a, b neutronNetwork) int { return a.CreatedAt.Compare(b.CreatedAt.Time) })
 	for _, n := range named {
@@ -114,13 +110,13 @@ func (c *networkClient) halfMade(ctx context.Context, op string, req cloud.Creat
 		}
 		subnets, err := c.listSubnets(ctx, op, aboutCloud, url.Values{"network_id": {n.ID}})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if len(subnets) == 0 {
-			return &n, nil
+		if first, found := firstOf(subnets); !found || first.ours() {
+			return &n, subnets, nil
 		}
 	}
-	return nil, nil
+	return nil, nil, nil
 }
 
 // createBare makes a network without a subnet. It is never sent twice.
@@ -141,7 +137,7 @@ func (c *networkClient) createBare(ctx context.Context, op string, req cloud.Cre
 	return &got.Network, nil
 }
 
-// createSubnet makes the subnet of a network. A second one cannot be made: the service
+// createSubnet makes the first subnet of a network. A repeated call makes no other one: the service
 // refuses ranges that overlap.
 func (c *networkClient) createSubnet(ctx context.Context, op string, n neutronNetwork, req cloud.CreateNetwork, gateway netip.Addr) (subnet, *cloud.Error) {
 	version := 4
@@ -154,25 +150,25 @@ func (c *networkClient) createSubnet(ctx context.Context, op string, n neutronNe
 	})
 }
 
-// createSecond makes the subnet of the second range of a network, whose guests choose their addresses by what the router announces.
-func (c *networkClient) createSecond(ctx context.Context, op string, n neutronNetwork, cidr string, nameservers []string) (subnet, *cloud.Error) {
+// createIPv6 makes the subnet of the IPv6 range of a network, whose guests choose their addresses by what the router announces.
+func (c *networkClient) createIPv6(ctx context.Context, op string, n neutronNetwork, cidr string, nameservers []string) (subnet, *cloud.Error) {
 	return c.postSubnet(ctx, op, n, nameservers, map[string]any{
 		"name": n.Name, "ip_version": 6, "cidr": cidr, "description": ipv6Mark, "ipv6_address_mode": "slaac", "ipv6_ra_mode": "slaac",
 	})
 }
 
-// byRange returns the DNS servers of the first and of the second range, neither of them nil. The service refuses those of the other IP
-// version than that of the subnet: without a second range, all are of the first.
-func byRange(nameservers []string, both bool) (first, second []string) {
-	first, second = []string{}, []string{}
+// byRange returns the DNS servers of the first and of the IPv6 range, neither of them nil. The service refuses those of the other IP
+// version than that of the subnet: without an IPv6 range, all are of the first.
+func byRange(nameservers []string, both bool) (first, ofIPv6 []string) {
+	first, ofIPv6 = []string{}, []string{}
 	for _, text := range nameservers {
 		if addr, err := netip.ParseAddr(text); both && err == nil && addr.Is6() {
-			second = append(second, text)
+			ofIPv6 = append(ofIPv6, text)
 		} else {
 			first = append(first, text)
 		}
 	}
-	return first, second
+	return first, ofIPv6
 }
 
 // postSubnet makes a subnet. It is never sent twice.

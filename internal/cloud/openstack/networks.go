@@ -72,11 +72,11 @@ func idOrNone(text string) string {
 }
 
 // networkOf joins a network and its subnets. Of several subnets the oldest counts, which
-// is the one that was created with the network, and beside it the one of its second range.
+// is the one that was created with the network, and beside it the one of its IPv6 range.
 func networkOf(n neutronNetwork, subnets []subnet) cloud.Network {
 	joined := cloud.Network{ID: n.ID, Name: n.Name, CreatedAt: n.CreatedAt.Time}
 	first, found := firstOf(subnets)
-	if !found {
+	if !found || first.ours() {
 		joined.HalfMade = true
 		return joined
 	}
@@ -84,18 +84,23 @@ func networkOf(n neutronNetwork, subnets []subnet) cloud.Network {
 	if len(first.Nameservers) > 0 {
 		joined.DNSNameservers = first.Nameservers
 	}
-	if second, found := secondOf(subnets); found {
-		joined.IPv6CIDR = second.CIDR
-		if second.ours() {
-			joined.DNSNameservers = slices.Concat(joined.DNSNameservers, second.Nameservers)
+	if has, found := ipv6Of(subnets); found {
+		joined.IPv6CIDR = has.CIDR
+		if has.ours() {
+			joined.DNSNameservers = slices.Concat(joined.DNSNameservers, has.Nameservers)
 		}
 	}
 	return joined
 }
 
+// firstOf returns the oldest subnet, and that of ipv6CIDR only if there is no other: the service shows times in seconds, and both may be
+// made in one.
 func firstOf(subnets []subnet) (subnet, bool) {
 	if len(subnets) == 0 {
 		return subnet{}, false
+	}
+	if others := slices.DeleteFunc(slices.Clone(subnets), subnet.ours); len(others) > 0 {
+		subnets = others
 	}
 	return slices.MinFunc(subnets, func(a, b subnet) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), strings.Compare(a.ID, b.ID))
@@ -108,11 +113,11 @@ func (s subnet) is6() bool {
 	return err == nil && prefix.Addr().Is6()
 }
 
-// ours reports whether the operator made the subnet as the second range of a network.
+// ours reports whether the operator made the subnet as the IPv6 range of a network.
 func (s subnet) ours() bool { return s.Description == ipv6Mark }
 
-// secondOf returns the IPv6 subnet beside the oldest one, if that is of IPv4: the one that the operator made, else the oldest.
-func secondOf(subnets []subnet) (subnet, bool) {
+// ipv6Of returns the IPv6 subnet beside the first one, if that is of IPv4: the one that the operator made, else the oldest.
+func ipv6Of(subnets []subnet) (subnet, bool) {
 	first, found := firstOf(subnets)
 	if !found || first.is6() {
 		return subnet{}, false
@@ -124,15 +129,15 @@ func secondOf(subnets []subnet) (subnet, bool) {
 	return firstOf(others)
 }
 
-// toRoute returns the subnets that the router of a network is attached to: the oldest, and the second range that the operator made.
+// toRoute returns the subnets that the router of a network is attached to: the first, and the IPv6 range that the operator made.
 // Those of others are their own affair.
 func toRoute(subnets []subnet) []subnet {
 	var wanted []subnet
 	if first, found := firstOf(subnets); found {
 		wanted = append(wanted, first)
 	}
-	if second, found := secondOf(subnets); found && second.ours() {
-		wanted = append(wanted, second)
+	if has, found := ipv6Of(subnets); found && has.ours() {
+		wanted = append(wanted, has)
 	}
 	return wanted
 }

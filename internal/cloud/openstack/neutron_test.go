@@ -48,8 +48,10 @@ type neutron struct {
 	lags map[string]bool
 	// ignores are the kinds of which listings have all, whatever the query.
 	ignores map[string]bool
-	// external: the account has the right get_network:router:external. Queries select by what it does not show, too.
+	// external: answers show router:external. Queries by it work without that.
 	external bool
+	// sameSecond: all is made in one second, and later ids are smaller.
+	sameSecond bool
 	// owner is the device_owner of the ports of routers.
 	owner string
 	// refused are the statuses of requests by method and kind, such as "GET routers".
@@ -209,6 +211,9 @@ func (n *neutron) add(kind string, o object) object {
 	n.made++
 	o["id"], o["project_id"] = fmt.Sprintf("%08d-0000-4000-8000-000000000000", n.made), projectID
 	o["created_at"] = time.Unix(int64(n.made), 0).UTC().Format(time.RFC3339)
+	if n.sameSecond {
+		o["created_at"], o["id"] = "2026-01-01T00:00:00Z", fmt.Sprintf("%08d-0000-4000-8000-000000000000", 99_999_999-n.made)
+	}
 	if kind == "networks" {
 		o["router:external"] = false
 	}

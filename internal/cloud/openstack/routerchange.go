@@ -34,7 +34,7 @@ func (c *networkClient) externalNetwork(ctx context.Context, op, nameOrID string
 		query: url.Values{"name": {nameOrID}, "router:external": {"true"}, "fields": {"id", "name"}}, op: op, out: &got, limit: maxList,
 	}
 	id, err := c.externalIDs.idOf(ctx, call, nameOrID, func() []named { return got.Networks })
-	return neutronNetwork{ID: id, Name: nameOrID}, err
+	return neutronNetwork{ID: id, Name: nameOrID, External: new(true)}, err
 }
 
 // connect attaches a network to a router of its own, which connects it to the external one. It
@@ -59,8 +59,11 @@ func (c *networkClient) connect(ctx context.Context, op string, n neutronNetwork
 	if err == nil {
 		return cloud.Router{ID: r.ID, ExternalNetwork: to.Name, ExternalID: to.ID}, nil
 	}
-	// The external network may have been replaced since it was looked up.
-	if err.Code == "NetworkNotFound" || strings.HasSuffix(err.Detail, "is not an external network.") {
+	internal := strings.HasSuffix(err.Detail, "is not an external network.")
+	switch {
+	case internal && !to.external(): // the service did not show whether it is
+		err.Code = cloud.CodeExternalNetworkUnknown
+	case internal, err.Code == "NetworkNotFound": // it may have been replaced since it was looked up
 		c.externalIDs.forget()
 		err.Kind = cloud.Busy
 	}

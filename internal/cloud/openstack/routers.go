@@ -17,7 +17,7 @@ const (
 	// routerMark begins those of routers, and the id of the network follows. It is the only proof of whose a router is: names
 	// are not unique, and can be changed.
 	routerMark = ownerMark + " network "
-	// ipv6Mark is the description of the subnets that are second ranges of networks.
+	// ipv6Mark is the description of the subnets that are IPv6 ranges of networks.
 	ipv6Mark = ownerMark + " ipv6CIDR"
 )
 
@@ -155,20 +155,27 @@ type routing struct {
 	names map[string]string
 }
 
-// of returns the router of a network with these subnets. One that is not attached to all that it is made for does not count: a change
-// of the network attaches it.
+// of returns the router of a network with these subnets. One that is attached to some of those that it is made for has an id, and is
+// not connected: a change of the network attaches it to the rest.
 func (r routing) of(n neutronNetwork, subnets []subnet) cloud.Router {
 	if r.unknown {
 		return cloud.Router{Unknown: true}
 	}
-	wanted := toRoute(subnets)
+	wanted, partly := toRoute(subnets), cloud.Router{}
 	for _, made := range r.routers {
-		if made.networkID() == n.ID && len(wanted) > 0 && len(made.detachedFrom(wanted, r.ports)) == 0 {
+		if made.networkID() != n.ID {
+			continue
+		}
+		switch detached := len(made.detachedFrom(wanted, r.ports)); {
+		case detached == len(wanted):
+		case detached > 0:
+			partly.ID = made.ID
+		default:
 			external := made.externalID()
 			return cloud.Router{ID: made.ID, ExternalNetwork: r.names[external], ExternalID: external}
 		}
 	}
-	return cloud.Router{}
+	return partly
 }
 
 // unlessUnknown returns the routing, and an error only if it is one of the whole cloud: what reads networks must not depend

@@ -122,10 +122,8 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		return cloud.Result{}, err
 	}
 	defer end()
-	if c.volumes.mayHave(id) || c.volumes.hasMarked(ctx, op, id) {
-		if err := c.releaseDisks(ctx, op, id); err != nil {
-			return cloud.Result{}, err
-		}
+	if err := c.releaseDisks(ctx, op, id); err != nil {
+		return cloud.Result{}, err
 	}
 	call := &call{
 		about: aboutServer, service: compute, method: http.MethodDelete, route: "compute/servers/{id}", path: "servers/" + id, op: op,

@@ -151,21 +151,6 @@ func (c *volumeClient) put(found map[string]knownVolume, all bool) {
 	maps.Copy(c.known, found)
 }
 
-// mayHave reports whether a server may have disks: some are known, or volumes cannot be read at the moment.
-func (c *volumeClient) mayHave(serverID string) bool { return c.knownOf(serverID) || !c.mayAsk() }
-
-// knownOf reports whether a volume is known that is a disk of a server.
-func (c *volumeClient) knownOf(serverID string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, v := range c.known {
-		if v.server == serverID && v.disk != "" {
-			return true
-		}
-	}
-	return false
-}
-
 // forget makes the volumes of a server be read again.
 func (c *volumeClient) forget(s *server) {
 	c.mu.Lock()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +14,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/jitter"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -102,9 +103,10 @@ func (k *kind) publish() step {
 // not keep the others. A failure that says nothing about the others is reported after them.
 func (k *kind) removeOrphans() step {
 	return step{Name: "RemoveOrphans", Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
-		rand.Shuffle(len(obs.orphans), func(i, j int) { obs.orphans[i], obs.orphans[j] = obs.orphans[j], obs.orphans[i] })
+		from := int(jitter.Fraction() * float64(len(obs.orphans)))
+		orphans := slices.Concat(obs.orphans[from:], obs.orphans[:from])
 		var failed error
-		for _, server := range obs.orphans[:min(maxOrphans, len(obs.orphans))] {
+		for _, server := range orphans[:min(maxOrphans, len(orphans))] {
 			gone, err := k.provedGone(ctx, server)
 			if err == nil && gone {
 				err = removeOrphan(ctx, c.Name, obs.inv, server)
@@ -112,7 +114,7 @@ func (k *kind) removeOrphans() step {
 			if err != nil {
 				failed = err
 			}
-			if cloud.KindOf(err) == "" && err != nil || cloud.Is(err, cloud.Unauthorized, cloud.Misconfigured, cloud.Untrusted, cloud.Throttled, cloud.Unavailable) {
+			if concernsAll(err) {
 				break
 			}
 		}
@@ -120,8 +122,14 @@ func (k *kind) removeOrphans() step {
 	}}
 }
 
+// concernsAll reports whether a failure to delete one orphan says something about the others.
+func concernsAll(err error) bool {
+	return (err != nil && cloud.KindOf(err) == "") ||
+		cloud.Is(err, cloud.Unauthorized, cloud.Misconfigured, cloud.Untrusted, cloud.Throttled, cloud.Unavailable)
+}
+
 // removeOrphan deletes a server, and logs that. It reads the server first: since the listing, it may be gone and its id used
-// again. What it could not delete is tried again after the next listing.
+// again. A server that it could not delete is tried again after the next listing.
 func removeOrphan(ctx context.Context, name string, inv *inventory.Inventory, orphan cloud.Server) error {
 	from, logger := inv.View().Client, log.FromContext(ctx).WithValues("cloud", name, "server", orphan.ID)
 	found, err := from.GetServer(ctx, orphan.ID)
@@ -161,9 +169,12 @@ func removeLeftovers(ctx context.Context, from cloud.Client, orphan cloud.Server
 		errs = append(errs, remover.DeleteSnapshots(ctx, orphan.ID, orphan.Labels[inventory.UIDLabel]))
 	}
 	if remover, outlive := from.(cloud.DiskRemover); outlive {
-		if err := remover.DeleteDisks(ctx, orphan.ID); !cloud.Is(err, cloud.Busy) {
-			errs = append(errs, err)
+		err := remover.DeleteDisks(ctx, orphan.ID)
+		if cloud.Is(err, cloud.Busy) {
+			log.FromContext(ctx).Info("left the disks of an orphaned server to the cloud", "server", orphan.ID, "cause", err.Error())
+			err = nil
 		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

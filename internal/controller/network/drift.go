@@ -15,23 +15,12 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// sameRange, sameAddress and what uses them compare values, not text: a cloud may shorten an
-// IPv6 address.
-func sameRange(a, b string) bool {
-	want, wantErr := netip.ParsePrefix(a)
-	have, haveErr := netip.ParsePrefix(b)
-	if wantErr != nil || haveErr != nil {
-		return a == b
-	}
-	return want.Masked() == have.Masked()
-}
-
 // anotherRange returns the field of the spec, and the range of the network, that differ and cannot be changed.
 func anotherRange(net *pcapi.Network, n cloud.Network) (field, has, want string) {
 	switch spec := &net.Spec; {
-	case !sameRange(spec.CIDR, n.CIDR):
+	case !cloud.SameRange(spec.CIDR, n.CIDR):
 		return "cidr", n.CIDR, spec.CIDR
-	case spec.IPv6CIDR != "" && n.IPv6CIDR != "" && !sameRange(spec.IPv6CIDR, n.IPv6CIDR):
+	case spec.IPv6CIDR != "" && n.IPv6CIDR != "" && !cloud.SameRange(spec.IPv6CIDR, n.IPv6CIDR):
 		return "ipv6CIDR", n.IPv6CIDR, spec.IPv6CIDR
 	}
 	return "", "", ""
@@ -41,6 +30,7 @@ func sameGateway(net *pcapi.Network, n cloud.Network) bool {
 	return sameAddress(net.Spec.Gateway, n.Gateway)
 }
 
+// sameAddress compares values, not text: a cloud may shorten an IPv6 address.
 func sameAddress(a, b string) bool {
 	want, wantErr := netip.ParseAddr(a)
 	have, haveErr := netip.ParseAddr(b)
@@ -50,13 +40,17 @@ func sameAddress(a, b string) bool {
 	return want == have
 }
 
-// sameNameservers compares values in their order, in which guests ask those of each IP version. Without any in the
+// sameNameservers compares values in their order, in which guests ask. Without any in the
 // spec, those of the cloud stay.
 func sameNameservers(net *pcapi.Network, n cloud.Network) bool {
-	return len(net.Spec.DNSNameservers) == 0 || slices.EqualFunc(byVersion(nameservers(net)), byVersion(n.DNSNameservers), sameAddress)
+	want, have := nameservers(net), n.DNSNameservers
+	if n.IPv6CIDR != "" { // the cloud may keep those of the two ranges apart
+		want, have = byVersion(want), byVersion(have)
+	}
+	return len(want) == 0 || slices.EqualFunc(want, have, sameAddress)
 }
 
-// byVersion returns the IPv6 addresses after all others: a cloud with two ranges may keep them apart.
+// byVersion returns the IPv6 addresses after all others.
 func byVersion(addresses []string) []string {
 	sorted := slices.Clone(addresses)
 	is6 := func(text string) int {
@@ -144,7 +138,8 @@ func lacking(net *pcapi.Network, obs *observation) error {
 		return nil
 	}
 	var fields []string
-	if net.Spec.IPv6CIDR != "" && !obs.Capabilities().Has(cloud.DualStack) {
+	has := obs.Resource != nil && obs.Resource.IPv6CIDR != "" // it cannot be removed from the spec then
+	if net.Spec.IPv6CIDR != "" && !has && !obs.Capabilities().Has(cloud.DualStack) {
 		fields = append(fields, "ipv6CIDR")
 	}
 	if len(net.Spec.DNSNameservers) > 0 && !obs.Capabilities().Has(cloud.NetworkDNS) {

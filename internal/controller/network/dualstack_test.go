@@ -10,15 +10,15 @@ import (
 
 var withDualStack = cloud.NewCapabilities(append([]cloud.Capability{cloud.DualStack}, everything...)...)
 
-func withSecond(cidr string) func(*pcapi.Network) {
+func withIPv6CIDR(cidr string) func(*pcapi.Network) {
 	return func(net *pcapi.Network) { net.Spec.IPv6CIDR = cidr }
 }
 
-func hasSecond(cidr string) func(*cloud.Network) {
+func hasIPv6CIDR(cidr string) func(*cloud.Network) {
 	return func(n *cloud.Network) { n.IPv6CIDR = cidr }
 }
 
-func TestSecondRange(t *testing.T) {
+func TestIPv6Range(t *testing.T) {
 	t.Parallel()
 	const wanted = "fd00:10::/64"
 	for name, test := range map[string]struct {
@@ -29,13 +29,13 @@ func TestSecondRange(t *testing.T) {
 		ready    string
 		calls    []string
 	}{
-		"new: created with it":                   {withDualStack, nil, netWith(withSecond(wanted)), wanted, "True InSync", []string{"create"}},
-		"added to a network: made":               {withDualStack, []cloud.Network{networkWith()}, onRecord(withSecond(wanted)), wanted, "True InSync", []string{"list", "update"}},
-		"the same in another form: in sync":      {withDualStack, []cloud.Network{networkWith(hasSecond("fd00:0010:0::/64"))}, onRecord(withSecond(wanted)), "fd00:0010:0::/64", "True InSync", []string{"list"}},
-		"not in the spec: left as it is":         {withDualStack, []cloud.Network{networkWith(hasSecond("fd00:99::/64"))}, onRecord(), "fd00:99::/64", "True InSync", []string{"list"}},
-		"another one in the cloud: Drift":        {withDualStack, []cloud.Network{networkWith(hasSecond("fd00:99::/64"))}, onRecord(withSecond(wanted)), "fd00:99::/64", "False Drift", []string{"list"}},
-		"the cloud lacks it, new: Unsupported":   {everything, nil, netWith(withSecond(wanted)), "", "False Unsupported", nil},
-		"the cloud lacks it, added: Unsupported": {everything, []cloud.Network{networkWith()}, onRecord(withSecond(wanted)), "", "False Unsupported", []string{"list"}},
+		"new: created with it":                   {withDualStack, nil, netWith(withIPv6CIDR(wanted)), wanted, "True InSync", []string{"create"}},
+		"added to a network: made":               {withDualStack, []cloud.Network{networkWith()}, onRecord(withIPv6CIDR(wanted)), wanted, "True InSync", []string{"list", "update"}},
+		"the same in another form: in sync":      {withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:0010:0::/64"))}, onRecord(withIPv6CIDR(wanted)), "fd00:0010:0::/64", "True InSync", []string{"list"}},
+		"not in the spec: left as it is":         {withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:99::/64"))}, onRecord(), "fd00:99::/64", "True InSync", []string{"list"}},
+		"another one in the cloud: Drift":        {withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:99::/64"))}, onRecord(withIPv6CIDR(wanted)), "fd00:99::/64", "False Drift", []string{"list"}},
+		"the cloud lacks it, new: Unsupported":   {everything, nil, netWith(withIPv6CIDR(wanted)), "", "False Unsupported", nil},
+		"the cloud lacks it, added: Unsupported": {everything, []cloud.Network{networkWith()}, onRecord(withIPv6CIDR(wanted)), "", "False Unsupported", []string{"list"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,14 +50,14 @@ func TestSecondRange(t *testing.T) {
 	}
 	t.Run("not as asked after an update: Drift", func(t *testing.T) {
 		t.Parallel()
-		h := newHarness(t, withDualStack, []cloud.Network{networkWith()}, onRecord(withSecond(wanted)))
+		h := newHarness(t, withDualStack, []cloud.Network{networkWith()}, onRecord(withIPv6CIDR(wanted)))
 		h.cloud.Ignore(cloudfake.UpdateNetwork)
 		h.reconcile()
 		h.wantCondition("Stalled", "True Drift", "was asked for ipv6CIDR "+wanted+" and set none")
 	})
 	t.Run("another one in the cloud: the condition names both", func(t *testing.T) {
 		t.Parallel()
-		h := newHarness(t, withDualStack, []cloud.Network{networkWith(hasSecond("fd00:99::/64"))}, onRecord(withSecond(wanted)))
+		h := newHarness(t, withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:99::/64"))}, onRecord(withIPv6CIDR(wanted)))
 		h.reconcile()
 		h.wantCondition("Stalled", "True Drift", "ipv6CIDR of network", "is fd00:99::/64 in the cloud, fd00:10::/64 in the spec")
 	})

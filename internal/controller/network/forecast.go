@@ -37,10 +37,7 @@ func (f *Forecaster) Forecast(ctx context.Context, net *pcapi.Network) (forecast
 	obs.Looked = true
 	switch {
 	case net.Status.NetworkID != "":
-		obs.Resource = &cloud.Network{ID: net.Status.NetworkID, Name: obs.name, CIDR: net.Status.CIDR, IPv6CIDR: net.Status.IPv6CIDR, Gateway: net.Status.Gateway, DNSNameservers: net.Status.DNSNameservers}
-		if router := net.Status.Router; router != nil {
-			obs.Resource.Router = cloud.Router{ID: router.ID, ExternalNetwork: router.ExternalNetwork, ExternalID: router.ExternalNetworkID}
-		}
+		obs.Resource = new(inStatus(net, obs.name))
 		obs.Owned, obs.Claimed = true, obs.name
 	case imported(net) && obs.Spec != nil:
 		if obs.importErr = importable(obs.Spec, net.Namespace, net.Spec.Import.Name); obs.importErr == nil {
@@ -55,6 +52,18 @@ func (f *Forecaster) Forecast(ctx context.Context, net *pcapi.Network) (forecast
 	forecast.Cloud = obs.Cloud
 	forecast.Changes, forecast.Outcome = external.Forecast(k.lifecycle, k, net, obs)
 	return forecast, nil
+}
+
+// inStatus returns the network of a name as the status shows it.
+func inStatus(net *pcapi.Network, name string) cloud.Network {
+	status := &net.Status
+	n := cloud.Network{
+		ID: status.NetworkID, Name: name, CIDR: status.CIDR, IPv6CIDR: status.IPv6CIDR, Gateway: status.Gateway, DNSNameservers: status.DNSNameservers,
+	}
+	if status.Router != nil {
+		n.Router = cloud.Router{ID: status.Router.ID, ExternalNetwork: status.Router.ExternalNetwork, ExternalID: status.Router.ExternalNetworkID}
+	}
+	return n
 }
 
 // attached is attachedTo without the index of the cache.

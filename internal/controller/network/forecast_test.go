@@ -40,7 +40,7 @@ func TestForecast(t *testing.T) {
 	knowsDNS := func(c *pcapi.Cloud) {
 		c.Status.Capabilities = []string{string(cloud.Idempotency), string(cloud.NetworkDNS), string(cloud.Networks)}
 	}
-	knowsSecond := func(c *pcapi.Cloud) {
+	knowsDualStack := func(c *pcapi.Cloud) {
 		c.Status.Capabilities = []string{string(cloud.DualStack), string(cloud.Idempotency), string(cloud.Networks)}
 	}
 	knowsRouters := func(c *pcapi.Cloud) {
@@ -69,8 +69,8 @@ func TestForecast(t *testing.T) {
 		"another gateway":             {netWith(shown, gateway("10.0.0.9")), nil, nil, decision{[]string{"{Update net n1 [gateway 10.0.0.1 to 10.0.0.9] }"}, "in sync"}},
 		"DNS servers":                 {netWith(asksFor("10.0.0.53")), knowsDNS, nil, decision{[]string{"{Create net  [cidr 10.0.0.0/24 gateway 10.0.0.1 dnsNameservers 10.0.0.53] }"}, "in sync"}},
 		"other DNS servers":           {netWith(shown, asksFor("10.0.0.53")), knowsDNS, nil, decision{[]string{"{Update net n1 [dnsNameservers none to 10.0.0.53] }"}, "in sync"}},
-		"a second range":              {netWith(withSecond("fd00:10::/64")), knowsSecond, nil, decision{[]string{"{Create net  [cidr 10.0.0.0/24 ipv6CIDR fd00:10::/64 gateway 10.0.0.1] }"}, "in sync"}},
-		"a second range is added":     {netWith(shown, withSecond("fd00:10::/64")), knowsSecond, nil, decision{[]string{"{Update net n1 [ipv6CIDR none to fd00:10::/64] }"}, "in sync"}},
+		"an IPv6 range":               {netWith(withIPv6CIDR("fd00:10::/64")), knowsDualStack, nil, decision{[]string{"{Create net  [cidr 10.0.0.0/24 ipv6CIDR fd00:10::/64 gateway 10.0.0.1] }"}, "in sync"}},
+		"an IPv6 range is added":      {netWith(shown, withIPv6CIDR("fd00:10::/64")), knowsDualStack, nil, decision{[]string{"{Update net n1 [ipv6CIDR none to fd00:10::/64] }"}, "in sync"}},
 		"created with a router":       {netWith(routedTo("ext-net")), knowsRouters, nil, decision{[]string{"{Create net  [cidr 10.0.0.0/24 gateway 10.0.0.1 router to ext-net] }"}, "in sync"}},
 		"a router is added":           {netWith(shown, routedTo("ext-net")), knowsRouters, nil, connect},
 		"a router is attached":        {netWith(shown, routedTo("ext-net"), requested), knowsRouters, nil, decision{nil, "in sync"}},

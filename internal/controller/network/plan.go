@@ -68,7 +68,11 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	case n.Router != (cloud.Router{}) && !n.Router.Unknown && !connected(net, n):
 		p.Steps = append(p.Steps, connect)
 	case len(asked(difference(net, n), n)) > 0:
-		p.Steps = append(p.Steps, k.Step(stepUpdate, reconciler.NeedsCloud|reconciler.Mutates, k.update))
+		needs := reconciler.NeedsCloud | reconciler.Mutates
+		if difference(net, n).IPv6CIDR != "" { // creates something
+			needs |= reconciler.NeedsBrakeOff
+		}
+		p.Steps = append(p.Steps, k.Step(stepUpdate, needs, k.update))
 	case !connected(net, n):
 		p.Steps = append(p.Steps, connect)
 	}
