@@ -102,11 +102,6 @@ func (r CreateNetwork) Needs() []Capability {
 	return networkNeeds(r.IPv6CIDR, r.DNSNameservers, r.ExternalNetwork)
 }
 
-// Needs returns the capabilities beside Networks that a change needs.
-func (u UpdateNetwork) Needs() []Capability {
-	return networkNeeds(u.IPv6CIDR, u.DNSNameservers, u.ExternalNetwork)
-}
-
 func networkNeeds(ipv6 string, nameservers []string, external string) []Capability {
 	var needs []Capability
 	if ipv6 != "" {
@@ -132,6 +127,11 @@ type UpdateNetwork struct {
 	// ExternalNetwork is the name or id of the external network that the router of the
 	// network connects to. The router is made if there is none. It needs Routers.
 	ExternalNetwork string
+}
+
+// Needs returns the capabilities beside Networks that a change needs.
+func (u UpdateNetwork) Needs() []Capability {
+	return networkNeeds(u.IPv6CIDR, u.DNSNameservers, u.ExternalNetwork)
 }
 
 // NetworkReader reads networks. Its calls need Networks or NetworkAttach.

@@ -93,7 +93,7 @@ func TestIPv6RangeIsAddedLater(t *testing.T) {
 func TestIPv6RangeThatIsRefused(t *testing.T) {
 	n, client := newNeutron(t)
 	c := client()
-	n.seen = func(r *http.Request) {
+	n.seen = func(*http.Request) {
 		delete(n.refused, "POST subnets")
 		if len(n.all["subnets"]) == 1 {
 			n.refused["POST subnets"] = http.StatusBadRequest

@@ -10,9 +10,9 @@ import (
 
 var withDualStack = cloud.NewCapabilities(append([]cloud.Capability{cloud.DualStack}, everything...)...)
 
-func withIPv6CIDR(cidr string) func(*pcapi.Network) {
-	return func(net *pcapi.Network) { net.Spec.IPv6CIDR = cidr }
-}
+const ipv6Range = "fd00:10::/64"
+
+func withIPv6Range(net *pcapi.Network) { net.Spec.IPv6CIDR = ipv6Range }
 
 func hasIPv6CIDR(cidr string) func(*cloud.Network) {
 	return func(n *cloud.Network) { n.IPv6CIDR = cidr }
@@ -20,7 +20,6 @@ func hasIPv6CIDR(cidr string) func(*cloud.Network) {
 
 func TestIPv6Range(t *testing.T) {
 	t.Parallel()
-	const wanted = "fd00:10::/64"
 	for name, test := range map[string]struct {
 		caps     cloud.Capabilities
 		networks []cloud.Network
@@ -29,13 +28,13 @@ func TestIPv6Range(t *testing.T) {
 		ready    string
 		calls    []string
 	}{
-		"new: created with it":                   {withDualStack, nil, netWith(withIPv6CIDR(wanted)), wanted, "True InSync", []string{"create"}},
-		"added to a network: made":               {withDualStack, []cloud.Network{networkWith()}, onRecord(withIPv6CIDR(wanted)), wanted, "True InSync", []string{"list", "update"}},
-		"the same in another form: in sync":      {withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:0010:0::/64"))}, onRecord(withIPv6CIDR(wanted)), "fd00:0010:0::/64", "True InSync", []string{"list"}},
+		"new: created with it":                   {withDualStack, nil, netWith(withIPv6Range), ipv6Range, "True InSync", []string{"create"}},
+		"added to a network: made":               {withDualStack, []cloud.Network{networkWith()}, onRecord(withIPv6Range), ipv6Range, "True InSync", []string{"list", "update"}},
+		"the same in another form: in sync":      {withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:0010:0::/64"))}, onRecord(withIPv6Range), "fd00:0010:0::/64", "True InSync", []string{"list"}},
 		"not in the spec: left as it is":         {withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:99::/64"))}, onRecord(), "fd00:99::/64", "True InSync", []string{"list"}},
-		"another one in the cloud: Drift":        {withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:99::/64"))}, onRecord(withIPv6CIDR(wanted)), "fd00:99::/64", "False Drift", []string{"list"}},
-		"the cloud lacks it, new: Unsupported":   {everything, nil, netWith(withIPv6CIDR(wanted)), "", "False Unsupported", nil},
-		"the cloud lacks it, added: Unsupported": {everything, []cloud.Network{networkWith()}, onRecord(withIPv6CIDR(wanted)), "", "False Unsupported", []string{"list"}},
+		"another one in the cloud: Drift":        {withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:99::/64"))}, onRecord(withIPv6Range), "fd00:99::/64", "False Drift", []string{"list"}},
+		"the cloud lacks it, new: Unsupported":   {everything, nil, netWith(withIPv6Range), "", "False Unsupported", nil},
+		"the cloud lacks it, added: Unsupported": {everything, []cloud.Network{networkWith()}, onRecord(withIPv6Range), "", "False Unsupported", []string{"list"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,14 +49,14 @@ func TestIPv6Range(t *testing.T) {
 	}
 	t.Run("not as asked after an update: Drift", func(t *testing.T) {
 		t.Parallel()
-		h := newHarness(t, withDualStack, []cloud.Network{networkWith()}, onRecord(withIPv6CIDR(wanted)))
+		h := newHarness(t, withDualStack, []cloud.Network{networkWith()}, onRecord(withIPv6Range))
 		h.cloud.Ignore(cloudfake.UpdateNetwork)
 		h.reconcile()
-		h.wantCondition("Stalled", "True Drift", "was asked for ipv6CIDR "+wanted+" and set none")
+		h.wantCondition("Stalled", "True Drift", "was asked for ipv6CIDR "+ipv6Range+" and set none")
 	})
 	t.Run("another one in the cloud: the condition names both", func(t *testing.T) {
 		t.Parallel()
-		h := newHarness(t, withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:99::/64"))}, onRecord(withIPv6CIDR(wanted)))
+		h := newHarness(t, withDualStack, []cloud.Network{networkWith(hasIPv6CIDR("fd00:99::/64"))}, onRecord(withIPv6Range))
 		h.reconcile()
 		h.wantCondition("Stalled", "True Drift", "ipv6CIDR of network", "is fd00:99::/64 in the cloud, fd00:10::/64 in the spec")
 	})
