@@ -117,7 +117,7 @@ test-page: bin/mockcloud ## Operate the page of the mock cloud in a headless Chr
 
 # A run that is interrupted leaves nothing running: the services end with the script.
 .PHONY: test-openstack
-test-openstack: assets ## Install an OpenStack into OPENSTACK_DIR (Debian 12, root; nine minutes, once), run the conformance suite and the operator against it, kill managers, and stop it: six minutes. GUEST=1: boot a guest instead, and log in to it.
+test-openstack: assets ## Install an OpenStack into OPENSTACK_DIR (Debian 12, root; nine minutes, once), run the conformance suite and the operator against it, kill managers, and stop it: 18 minutes. GUEST=1: boot a guest instead, and log in to it.
 ifeq ($(GUEST),)
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) hack/openstack/run.sh go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/openstack
 else

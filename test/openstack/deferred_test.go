@@ -143,4 +143,6 @@ func TestRestoredServerKeepsItsVolumes(t *testing.T) {
 	if got := volumes.volumes(); len(got) != 1 || got[1].Status != "available" {
 		t.Errorf("got the volumes %+v, want the one that was detached", got)
 	}
+	a.must(http.MethodPost, at+"/action", map[string]any{"forceDelete": nil}, nil) // listings lack it, and the project cannot be cleaned
+	awaited(t, func() (string, bool) { status := s.status(); return status, status == "" })
 }

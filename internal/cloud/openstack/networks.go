@@ -130,7 +130,7 @@ func ipv6Of(subnets []subnet) (subnet, bool) {
 }
 
 // toRoute returns the subnets that the router of a network is attached to: the first, and the IPv6 range that the operator made.
-// Those of others are their own affair.
+// Subnets that others added are left to them.
 func toRoute(subnets []subnet) []subnet {
 	var wanted []subnet
 	if first, found := firstOf(subnets); found {

@@ -59,8 +59,7 @@ func testMadeAndRemoved(t *testing.T, owner string, ports int) {
 // Whichever call is the last one of a manager, with or without effect, the next manager makes
 // no second router, and leaves none.
 func TestManagerKilledBetweenTwoCallsLeavesNoRouter(t *testing.T) {
-	for ranges, req := range []cloud.CreateNetwork{routed(), dualStack()} {
-		ranges++
+	for ranges, req := range map[int]cloud.CreateNetwork{1: routed(), 2: dualStack()} {
 		calls := 5 + 3*ranges // two of a create, two for each range, one for the deletion of each, two of a deletion, and none
 		for number := 1; number <= calls; number++ {
 			for _, unsent := range []bool{false, true} {
