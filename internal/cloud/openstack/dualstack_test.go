@@ -19,6 +19,13 @@ func dualStack() cloud.CreateNetwork {
 	return req
 }
 
+func wantMade(t *testing.T, n *neutron, want map[string]int) {
+	t.Helper()
+	if diff := cmp.Diff(want, n.counts()); diff != "" {
+		t.Errorf("made (-want +got):\n%s", diff)
+	}
+}
+
 func TestIPv6Range(t *testing.T) {
 	for _, sameSecond := range []bool{false, true} {
 		t.Run(fmt.Sprintf("made in one second: %t", sameSecond), func(t *testing.T) { testIPv6Range(t, sameSecond) })
@@ -84,9 +91,7 @@ func TestIPv6RangeIsAddedLater(t *testing.T) {
 	if err != nil || got.IPv6CIDR != ipv6Range || got.Router != made.Router {
 		t.Errorf("GetNetwork: %+v, %v, want it with the range and the router %+v", got, err, made.Router)
 	}
-	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 2, "routers": 1, "interfaces": 2}, n.counts()); diff != "" {
-		t.Errorf("made (-want +got):\n%s", diff)
-	}
+	wantMade(t, n, map[string]int{"networks": 1, "subnets": 2, "routers": 1, "interfaces": 2})
 }
 
 // A refused range leaves the network with the first one. A change of the network adds another.
@@ -109,9 +114,7 @@ func TestIPv6RangeThatIsRefused(t *testing.T) {
 			break
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 2, "routers": 1, "interfaces": 2}, n.counts()); diff != "" {
-		t.Errorf("made (-want +got):\n%s", diff)
-	}
+	wantMade(t, n, map[string]int{"networks": 1, "subnets": 2, "routers": 1, "interfaces": 2})
 }
 
 // An IPv6 subnet that a person added is the IPv6 range, and the router is not attached to it.
@@ -130,9 +133,7 @@ func TestSubnetOfAPersonIsTheIPv6Range(t *testing.T) {
 	if _, err := c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"}); err != nil {
 		t.Errorf("UpdateNetwork: %v", err)
 	}
-	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 2, "routers": 1, "interfaces": 1}, n.counts()); diff != "" {
-		t.Errorf("made (-want +got):\n%s", diff)
-	}
+	wantMade(t, n, map[string]int{"networks": 1, "subnets": 2, "routers": 1, "interfaces": 1})
 }
 
 // A gateway that is refused keeps neither the range nor its DNS servers nor its router.
@@ -157,9 +158,7 @@ func TestGatewayThatIsRefusedKeepsNoOtherChange(t *testing.T) {
 	if got, err = c.UpdateNetwork(t.Context(), made.ID, cloud.UpdateNetwork{ExternalNetwork: "ext-net"}); err != nil || got.Router != made.Router {
 		t.Errorf("UpdateNetwork: %+v, %v, want the router connected", got, err)
 	}
-	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 2, "routers": 1, "interfaces": 2}, n.counts()); diff != "" {
-		t.Errorf("made (-want +got):\n%s", diff)
-	}
+	wantMade(t, n, map[string]int{"networks": 1, "subnets": 2, "routers": 1, "interfaces": 2})
 }
 
 // A network whose first subnet somebody deleted is completed.
@@ -180,9 +179,7 @@ func TestNetworkThatLostItsFirstSubnetIsCompleted(t *testing.T) {
 	if diff := cmp.Diff(made, got); diff != "" || err != nil {
 		t.Errorf("CreateNetwork: %v (-want +got):\n%s", err, diff)
 	}
-	if diff := cmp.Diff(map[string]int{"networks": 1, "subnets": 2, "routers": 0, "interfaces": 0}, n.counts()); diff != "" {
-		t.Errorf("made (-want +got):\n%s", diff)
-	}
+	wantMade(t, n, map[string]int{"networks": 1, "subnets": 2, "routers": 0, "interfaces": 0})
 }
 
 // DNS servers that no subnet of the operator can have are refused with the reason.
