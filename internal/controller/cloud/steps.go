@@ -154,7 +154,7 @@ func removeOrphan(ctx context.Context, name string, inv *inventory.Inventory, or
 	case err != nil && !cloud.Is(err, cloud.NotFound): // the next listing shows whether it is gone
 		return err
 	}
-	if err := removeLeftovers(ctx, from, orphan); err != nil {
+	if err := removeLeftovers(log.IntoContext(ctx, logger), from, orphan); err != nil {
 		return err
 	}
 	logger.Info("removed an orphaned server", "namespace", orphan.Labels[inventory.NamespaceLabel], "name", orphan.Labels[inventory.NameLabel])
@@ -171,7 +171,7 @@ func removeLeftovers(ctx context.Context, from cloud.Client, orphan cloud.Server
 	if remover, outlive := from.(cloud.DiskRemover); outlive {
 		err := remover.DeleteDisks(ctx, orphan.ID)
 		if cloud.Is(err, cloud.Busy) {
-			log.FromContext(ctx).Info("left the disks of an orphaned server to the cloud", "server", orphan.ID, "cause", err.Error())
+			log.FromContext(ctx).Info("left the disks of an orphaned server to the cloud", "cause", err.Error())
 			err = nil
 		}
 		errs = append(errs, err)
