@@ -29,6 +29,7 @@
 //	operations.go   changes of servers that take time
 //	shutdown.go     guests that are asked to shut down
 //	suspend.go      servers that are suspended
+//	console.go      what the consoles of servers print
 //	disks.go        the disks of servers, and the root disk
 //	reach.go        security groups and public addresses of servers
 //	placement.go    the hosts of servers

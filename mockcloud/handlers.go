@@ -16,6 +16,7 @@ func (c *Cloud) apiRoutes() []route {
 		{method: "PATCH", template: "/servers/{id}", handle: c.servers.handlePatch, extended: true},
 		{method: "DELETE", template: "/servers/{id}", handle: c.servers.handleDelete},
 		{method: "GET", template: "/servers/{id}/status", handle: c.servers.handleStatus},
+		{method: "GET", template: "/servers/{id}/console", handle: c.servers.handleConsole, needs: Console},
 		{method: "GET", template: "/servers/{id}/snapshots", handle: c.snapshots.handleList, needs: Snapshots},
 		{method: "POST", template: "/servers/{id}/snapshots", handle: c.snapshots.handleCreate, needs: Snapshots},
 		{method: "DELETE", template: "/servers/{id}/snapshots/{snapshotId}", handle: c.snapshots.handleDelete, needs: Snapshots},

@@ -69,13 +69,15 @@ const (
 	Routers Capability = "routers"
 	// DualStack is that networks can have an IPv6 range.
 	DualStack Capability = "dualStack"
+	// Console is that what the console of a server printed can be read.
+	Console Capability = "console"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
 	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend, Interfaces, StaticAddresses,
-	WithSecurityGroups, PublicAddresses, NetworkDNS, Routers, DualStack, WithRootDisk, WithDiskTypes,
+	WithSecurityGroups, PublicAddresses, NetworkDNS, Routers, DualStack, WithRootDisk, WithDiskTypes, Console,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

@@ -36,6 +36,7 @@ func (rs *records) changeable(id string) (*record, error) {
 
 // insert stores a new server. The caller holds core.mu.
 func (rs *records) insert(r *record, status int, key *keyRecord, how LedgerEntry) (keyedAnswer, error) {
+	r.countBoots(nil)
 	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
 	entry, change := rs.core.entry(how)
 	changes := []Change{change, encoded(bucketServers, r.ID, r)}
@@ -61,6 +62,7 @@ func (rs *records) insert(r *record, status int, key *keyRecord, how LedgerEntry
 
 // replace stores a changed server and publishes an event. The caller holds core.mu.
 func (rs *records) replace(next *record, changes ...Change) error {
+	next.countBoots(rs.core.st.servers[next.ID])
 	changes = append(changes, encoded(bucketServers, next.ID, next))
 	if err := rs.core.store.Write(changes...); err != nil {
 		return err

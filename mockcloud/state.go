@@ -25,6 +25,8 @@ type record struct {
 	Override *int `json:"override,omitempty"`
 	// Labelled is set when a client has set labels.
 	Labelled bool `json:"labelled,omitempty"`
+	// Boots is how often the server has started.
+	Boots int `json:"boots,omitempty"`
 	// UserDataSHA256 is the SHA-256 of the user data in hexadecimal digits; empty for none.
 	UserDataSHA256 string `json:"userDataSHA256,omitempty"`
 	// Snapshots are those of the server, oldest first.

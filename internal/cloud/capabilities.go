@@ -86,6 +86,9 @@ const (
 	// PublicAddresses is that a server can be given an address of an external network, by which
 	// it is reached from outside its own: see SetPublicAddress.
 	PublicAddresses Capability = "publicAddresses"
+	// Console is that what the serial console of a server printed can be read: see
+	// ConsoleReader.
+	Console Capability = "console"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"

@@ -15,6 +15,7 @@
 //	watch.go           changes that a cloud reports by itself
 //	network.go         networks
 //	snapshot.go        snapshots of servers
+//	console.go         what the serial consoles of servers printed
 //	host.go            hosts
 //	capabilities.go    what a cloud can do beyond the core profile
 //	id.go              spellings of ids

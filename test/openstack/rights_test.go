@@ -172,6 +172,8 @@ func (u *use) onNetwork(ctx context.Context) {
 		AntiAffinity: cloud.AntiAffinity{Group: "web"}, UserData: cloud.UserData("#!/bin/sh\n"), IdempotencyKey: "web",
 	})
 	if server != "" {
+		_, err := u.c.ReadConsole(ctx, server, 1)
+		u.note("read the console", err)
 		u.changed(ctx, server)
 		u.reverted(ctx, server)
 		u.deleted(ctx, server)

@@ -26,6 +26,7 @@
 //	flavors.go      sizes that have names
 //	snapshots.go    snapshots of servers
 //	revert.go       reverts to snapshots
+//	console.go      what the consoles of servers printed
 //	requests.go     creates and changes of which tests record the requests
 //	refuse.go       calls that the cloud cannot serve are refused, not sent
 package cloudtest

@@ -45,6 +45,14 @@ var refuseCases = []testCase{
 		_, err := reverter.RevertServer(ctx, cloud.RevertServer{ServerID: nowhere, SnapshotID: nowhere})
 		return err
 	}),
+	refuses("a read of a console", cloud.Console, func(ctx context.Context, c cloud.Client) error {
+		reader, ok := c.(cloud.ConsoleReader)
+		if !ok { // nothing can be sent
+			return &cloud.Error{Kind: cloud.Unsupported, Op: "read console"}
+		}
+		_, err := reader.ReadConsole(ctx, nowhere, 1)
+		return err
+	}),
 	refusesUpdate("a size", cloud.Resize, cloud.Update{cloud.SetCPU(2)}),
 	refusesUpdate("a flavor", cloud.Flavors, cloud.Update{cloud.SetFlavor("small")}),
 	refusesUpdate("a power state", cloud.Power, cloud.Update{cloud.SetPower{State: cloud.PowerOff}}),

@@ -97,6 +97,8 @@ type Fixture struct {
 	// BootGuest makes the guest of a server report an address and send heartbeats. Nil for
 	// clouds where it does so by itself.
 	BootGuest func(t *testing.T, server cloud.Server)
+	// BootConsole makes the console of a server print several lines. Nil for clouds where it does so by itself.
+	BootConsole func(t *testing.T, server cloud.Server)
 	// CallTime bounds the calls of one case, and PollTime is the time between two looks at an
 	// operation, for clouds that are slow. Optional.
 	CallTime, PollTime time.Duration
@@ -180,7 +182,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, routerCases, dualStackCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, diskTypeCases, rootDiskCases, reachCases, placementCases, interfaceCases, flavorCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, routerCases, dualStackCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, diskTypeCases, rootDiskCases, reachCases, placementCases, interfaceCases, flavorCases, consoleCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

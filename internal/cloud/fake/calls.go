@@ -36,6 +36,8 @@ const (
 	CreateSnapshot Verb = "create snapshot"
 	DeleteSnapshot Verb = "delete snapshot"
 	RevertServer   Verb = "revert"
+
+	ReadConsole Verb = "read console"
 )
 
 // changes reports whether calls of this verb change the cloud.

@@ -53,10 +53,11 @@ type Cloud struct {
 }
 
 var (
-	_ cloud.Client      = (*Cloud)(nil)
-	_ cloud.Watcher     = (*Cloud)(nil)
-	_ cloud.Snapshotter = (*Cloud)(nil)
-	_ cloud.Reverter    = (*Cloud)(nil)
+	_ cloud.Client        = (*Cloud)(nil)
+	_ cloud.Watcher       = (*Cloud)(nil)
+	_ cloud.Snapshotter   = (*Cloud)(nil)
+	_ cloud.Reverter      = (*Cloud)(nil)
+	_ cloud.ConsoleReader = (*Cloud)(nil)
 )
 
 // New returns a cloud without servers and networks.

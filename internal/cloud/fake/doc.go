@@ -14,6 +14,7 @@
 //	interfaces.go  the networks and addresses that creates ask for
 //	flavors.go     sizes that have names
 //	networks.go    networks
+//	console.go     what the consoles of servers printed
 //	snapshots.go   snapshots of servers
 //	revert.go      reverts to snapshots
 //	hosts.go       hosts

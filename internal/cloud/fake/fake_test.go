@@ -20,7 +20,7 @@ var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
 	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
 	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Flavors,
-	cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.WithRootDisk, cloud.DiskTypes,
+	cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.WithRootDisk, cloud.DiskTypes, cloud.Console,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {
@@ -97,6 +97,9 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 			t.Helper()
 			s, err := c.GetServer(t.Context(), id)
 			return err == nil && slices.Equal(c.UserData(s.Name), []string{string(data)})
+		},
+		BootConsole: func(_ *testing.T, server cloud.Server) {
+			c.SetConsole(server.ID, "booting\n"+server.Name+" login: ")
 		},
 		HalfMake: func(_ *testing.T, name string) {
 			c.AddNetworks(cloud.Network{ID: "half", Name: name, HalfMade: true})

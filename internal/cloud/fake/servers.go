@@ -48,6 +48,8 @@ type serverClient struct {
 	firsts, repeated []string
 	// userData are the user data of the creates of each name, oldest first.
 	userData map[string][]string
+	// consoles are what the consoles of servers printed, by their ids.
+	consoles map[string]string
 }
 
 // newServerClient returns a client without servers, and the parts that it needs.
@@ -55,7 +57,7 @@ func newServerClient(calls *calls, settings *settings) *serverClient {
 	c := &serverClient{
 		calls: calls, settings: settings, store: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"), hosts: &hostClient{calls: calls},
 		keys: keys[cloud.CreateServer, cloud.Server]{}, antiAffinity: map[string]cloud.AntiAffinity{}, interfaces: map[string][]cloud.Attachment{},
-		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization, altered: map[string]string{}, userData: map[string][]string{},
+		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization, altered: map[string]string{}, userData: map[string][]string{}, consoles: map[string]string{},
 	}
 	c.operations = &operationClient{calls: calls, servers: c, store: newStore[operation]("op")}
 	c.snapshots = newSnapshotClient(c)

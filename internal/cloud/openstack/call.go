@@ -45,6 +45,8 @@ const (
 	aboutNewVolume
 	// aboutRouters is a listing of routers, which not every network service has.
 	aboutRouters
+	// aboutConsole is a read of the console of a server, which is a POST.
+	aboutConsole
 )
 
 // call is a request to a service, without the token.
@@ -71,16 +73,19 @@ type call struct {
 	limit int64
 }
 
+// reads reports whether the call changes nothing in the cloud.
+func (c *call) reads() bool { return c.method == http.MethodGet || c.about == aboutConsole }
+
 // changes reports whether the call changes something in the cloud. Sessions do not
 // count: one too many does no harm.
-func (c *call) changes() bool { return c.method != http.MethodGet && c.about != aboutSession }
+func (c *call) changes() bool { return !c.reads() && c.about != aboutSession }
 
 // cloudWide reports whether the call is about the cloud as a whole.
 func (c *call) cloudWide() bool { return c.about == aboutCloud || c.about == aboutSession }
 
 // repeatable reports whether sending the call twice has the same effect as once. A deletion
 // is not: something else may have its id by then.
-func (c *call) repeatable() bool { return c.method == http.MethodGet }
+func (c *call) repeatable() bool { return c.reads() }
 
 // answer is what a service sent to a call that it accepted.
 type answer struct {

@@ -86,7 +86,7 @@ func (x *exchange) classify(call *call, status int, header http.Header, body []b
 		p.code = ""
 	}
 	e := &cloud.Error{Op: call.op, Code: transport.Truncate(transport.Printable(p.code), 64), Kind: kindOf(call, status, p)}
-	if call.about == aboutRouters && slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, status) {
+	if lacks(call, status) {
 		e.Kind = cloud.Unsupported
 	}
 	e.Uncertain = call.changes() && (status < 400 || status >= 500 || status == http.StatusRequestTimeout)
@@ -105,6 +105,18 @@ func (x *exchange) classify(call *call, status int, header http.Header, body []b
 		e.Detail = reason
 	}
 	return e
+}
+
+// lacks reports whether a refusal says that the service, or what runs the server, cannot do what the call asks for.
+func lacks(call *call, status int) bool {
+	switch call.about {
+	case aboutRouters:
+		return slices.Contains([]int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotImplemented}, status)
+	case aboutConsole:
+		return status == http.StatusNotImplemented
+	default:
+		return false
+	}
 }
 
 // reason returns a message of the cloud in a form for people: one line of bounded
@@ -174,7 +186,7 @@ func overLimit(call *call, p problem) cloud.Kind {
 // the object: a proxy answers 404 too, and so does a service that lacks the path.
 func notFound(call *call, p problem) cloud.Kind {
 	switch call.about {
-	case aboutServer, aboutNetwork, aboutVolume:
+	case aboutServer, aboutNetwork, aboutVolume, aboutConsole:
 		if p.code == "itemNotFound" || (strings.HasSuffix(p.code, "NotFound") && p.code != "HTTPNotFound") {
 			return cloud.NotFound
 		}

@@ -17,6 +17,7 @@
 //	deletion.go        snapshots of a server that is gone
 //	diskdeletion.go    disks of a server that is deleted, or gone
 //	revert.go          reverts of servers to snapshots
+//	console.go         what the consoles of servers printed
 //	networks.go        networks: reads and listings
 //	networkcreate.go   networks: creates, in two steps
 //	networkchange.go   networks: changes and deletions

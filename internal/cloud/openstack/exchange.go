@@ -46,7 +46,7 @@ func (x *exchange) send(ctx context.Context, call *call, g *grant) (*answer, *cl
 		limit = maxBody
 	}
 	ctx, sent := transport.TraceSent(transport.WithCall(ctx, transport.Call{
-		Route: call.route, CloudWide: call.cloudWide(), MaxBody: limit,
+		Route: call.route, CloudWide: call.cloudWide(), MaxBody: limit, Read: call.reads(),
 	}))
 	target := g.services[call.service] + call.path
 	if len(call.query) > 0 {

@@ -117,3 +117,67 @@ func mustParse(text string, into any) {
 		panic(err)
 	}
 }
+
+// novaConsole is what nova knows of the console of a server.
+type novaConsole struct {
+	// printed is what the guest wrote, in bytes.
+	printed string
+	// unplaced: the server has no host, as while a host is looked for, or once it is shelved.
+	unplaced bool
+	// undefined: its host does not have it yet. closed: it has no console there. unable: the
+	// hypervisor cannot read consoles.
+	undefined, closed, unable bool
+}
+
+// console makes the stub answer os-getConsoleOutput as nova does with the libvirt driver.
+func (s *stub) console(of novaConsole) {
+	s.handle("POST compute/servers/"+someID+"/action", func(w http.ResponseWriter, r *http.Request) {
+		var sent map[string]struct{ Length *int }
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+		asked, known := sent["os-getConsoleOutput"]
+		if !known || len(sent) != 1 || asked.Length != nil && *asked.Length < -1 {
+			refused(w, &novaRefusal{http.StatusBadRequest, "badRequest", "Invalid input for field/attribute length."})
+			return
+		}
+		switch {
+		case of.unplaced:
+			refused(w, &novaRefusal{http.StatusConflict, "conflictingRequest", "Instance " + someID + " is not ready"})
+		case of.undefined:
+			refused(w, &novaRefusal{http.StatusNotFound, "itemNotFound", "Instance " + someID + " could not be found."})
+		case of.closed:
+			refused(w, &novaRefusal{http.StatusNotFound, "itemNotFound", "Guest does not have a console available."})
+		case of.unable:
+			refused(w, &novaRefusal{http.StatusNotImplemented, "notImplemented", "The requested functionality is not supported."})
+		default:
+			_ = json.NewEncoder(w).Encode(map[string]string{"output": novaOutput(of.printed, asked.Length)})
+		}
+	})
+}
+
+// novaOutput returns what nova shows of what a guest printed.
+func novaOutput(printed string, length *int) string {
+	const kept = 100 << 10
+	printed = printed[max(0, len(printed)-kept):]
+	if length != nil {
+		lines := strings.Split(printed, "\n")
+		switch {
+		case *length == 0:
+			lines = nil
+		case *length < 0: // Python drops the first line of the list
+			lines = lines[min(-*length, len(lines)):]
+		default:
+			lines = lines[max(0, len(lines)-*length):]
+		}
+		printed = strings.Join(lines, "\n")
+	}
+	var shown strings.Builder
+	for i := range len(printed) {
+		switch c := printed[i]; {
+		case c >= 0x80:
+			shown.WriteRune('\ufffd')
+		case c >= ' ' || c == '\n' || c == '\t':
+			shown.WriteByte(c)
+		}
+	}
+	return shown.String()
+}

@@ -32,6 +32,8 @@ const (
 	aboutNetwork
 	aboutSnapshot
 	aboutOperation
+	// aboutConsole is about the console of a server, which some servers may lack.
+	aboutConsole
 )
 
 // call is a request to the cloud's API, without credentials.

@@ -3,6 +3,7 @@ package rest
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,7 +129,7 @@ func kindOf(call *call, got *answer, code string) cloud.Kind {
 	case status < 400, got.html() && !missing(status):
 		return cloud.Unreadable
 	}
-	if kind, known := kindOfCode[code]; known {
+	if kind, known := meaningOf(call, code); known {
 		return kind
 	}
 	switch got.status {
@@ -142,7 +143,7 @@ func kindOf(call *call, got *answer, code string) cloud.Kind {
 		if call.about == aboutName || call.about == aboutCreate {
 			return cloud.Taken
 		}
-		if call.about == aboutServer || call.about == aboutSnapshot {
+		if call.about == aboutServer || call.about == aboutSnapshot || call.about == aboutConsole {
 			return cloud.Busy
 		}
 		return cloud.Conflict
@@ -151,6 +152,15 @@ func kindOf(call *call, got *answer, code string) cloud.Kind {
 	default:
 		return cloud.Rejected
 	}
+}
+
+// meaningOf returns what a code means for the call, and whether it is known. Consoles are all that one server can lack.
+func meaningOf(call *call, code string) (kind cloud.Kind, known bool) {
+	if call.about == aboutConsole && code == "unsupported" {
+		return cloud.Unsupported, true
+	}
+	kind, known = kindOfCode[code]
+	return kind, known
 }
 
 // forbidden returns what a 403 without a known code means. The core profile has no codes, and
@@ -176,7 +186,7 @@ func missing(status int) bool { return status == http.StatusNotFound || status =
 // a complete listing does.
 func notFound(call *call, code string) cloud.Kind {
 	switch {
-	case call.about == aboutServer || call.about == aboutNetwork || call.about == aboutSnapshot || call.about == aboutOperation:
+	case slices.Contains([]subject{aboutServer, aboutNetwork, aboutSnapshot, aboutOperation, aboutConsole}, call.about):
 		if code == "notFound" {
 			return cloud.NotFound
 		}

@@ -31,6 +31,7 @@ var (
 	_ cloud.Watcher         = (*Client)(nil)
 	_ cloud.Snapshotter     = (*Client)(nil)
 	_ cloud.Reverter        = (*Client)(nil)
+	_ cloud.ConsoleReader   = (*Client)(nil)
 	_ cloud.IgnoredReporter = (*Client)(nil)
 	_ cloud.LoadReporter    = (*Client)(nil)
 )
@@ -145,6 +146,11 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 // CreateServer creates a server.
 func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
 	return c.servers.CreateServer(ctx, req)
+}
+
+// ReadConsole returns the last lines of what the console of a server printed.
+func (c *Client) ReadConsole(ctx context.Context, serverID string, lines int) (string, error) {
+	return c.servers.ReadConsole(ctx, serverID, lines)
 }
 
 // UpdateServer changes a server in place. It is never sent twice.

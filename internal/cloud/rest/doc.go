@@ -4,7 +4,7 @@
 // A call passes through these files in this order:
 //
 //	client.go          New, and the interfaces of package cloud, whose methods call the client of a resource
-//	servers.go         one method a call; update.go, networks.go, snapshots.go, revert.go and
+//	servers.go         one method a call; update.go, console.go, networks.go, snapshots.go, revert.go and
 //	                   hosts.go likewise; operations.go also reads references to operations
 //	pages.go           pages of the listing of servers
 //	capabilities.go    what the cloud can do, asked for where the call depends on it

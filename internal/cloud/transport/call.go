@@ -29,6 +29,8 @@ type Call struct {
 	// It has its share of the limits until the request is written. It waits for the answer
 	// as long as its context lasts, which says nothing about how long the cloud takes.
 	LongPoll bool
+	// Read is set for a call that changes nothing, whatever its method: it needs no permit.
+	Read bool
 }
 
 type callKey struct{}

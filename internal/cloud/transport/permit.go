@@ -11,7 +11,8 @@ import (
 // not act any more. It is the last check before a request is sent.
 func refuseUnpermitted(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		if req.Method != http.MethodGet && req.Method != http.MethodHead && !cloud.Permitted(req.Context()) {
+		reads := req.Method == http.MethodGet || req.Method == http.MethodHead || callOf(req.Context()).Read
+		if !reads && !cloud.Permitted(req.Context()) {
 			return refuse(req, &cloud.Error{
 				Kind: cloud.Throttled, Detail: "this process does not lead any more", RetryAfter: time.Second,
 			})

@@ -14,17 +14,16 @@ import (
 func TestUnpermittedRequestIsNotSent(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		method    string
-		permitted bool
-		sent      int
+		method          string
+		permitted, read bool
+		sent            int
 	}{
-		"POST, permitted: sent":         {http.MethodPost, true, 1},
-		"POST, not permitted: refused":  {http.MethodPost, false, 0},
-		"PATCH, not permitted: refused": {http.MethodPatch, false, 0},
-		"DELETE, not permitted: refused": {
-			http.MethodDelete, false, 0,
-		},
-		"GET, not permitted: sent": {http.MethodGet, false, 1},
+		"POST, permitted: sent":                    {http.MethodPost, true, false, 1},
+		"POST, not permitted: refused":             {http.MethodPost, false, false, 0},
+		"PATCH, not permitted: refused":            {http.MethodPatch, false, false, 0},
+		"DELETE, not permitted: refused":           {http.MethodDelete, false, false, 0},
+		"GET, not permitted: sent":                 {http.MethodGet, false, false, 1},
+		"POST that is a read, not permitted: sent": {http.MethodPost, false, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,7 +31,7 @@ func TestUnpermittedRequestIsNotSent(t *testing.T) {
 				sent := 0
 				c := newTransport(t, func(http.ResponseWriter, *http.Request) { sent++ })
 				ctx := cloud.WithPermit(t.Context(), func() bool { return test.permitted })
-				err := send(ctx, c, test.method)
+				err := send(WithCall(ctx, Call{Read: test.read}), c, test.method)
 				if (err == nil) != (test.sent == 1) || sent != test.sent {
 					t.Errorf("%d requests sent, %v; want %d", sent, err, test.sent)
 				}
