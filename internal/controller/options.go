@@ -3,6 +3,7 @@
 //	options.go     the options of their SetupWithManager, outcomes, and the names of
 //	               shared cache indexes
 //	queue.go       queues that serve the namespaces one after the other
+//	servers.go     whether a server is that of a VM
 //	referred.go    what enqueues objects that wait for something of a cloud
 //	interfaces.go  the network interfaces that a VM asks for
 //	capabilities.go

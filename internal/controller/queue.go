@@ -20,3 +20,17 @@ func FairAmongNamespaces(workers int) ctrlcontroller.Options {
 		},
 	}
 }
+
+// FairAmongClouds returns the options of a controller that reconciles at most so many objects of one namespace at a time on one
+// Cloud, which groupOf returns. The queue is added to queues, which may be nil.
+func FairAmongClouds(workers int, queues *fairqueue.Queues, groupOf func(reconcile.Request) fairqueue.Group) ctrlcontroller.Options {
+	return ctrlcontroller.Options{
+		MaxConcurrentReconciles: fairqueue.Workers(workers),
+		NewQueue: func(name string, rateLimiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			inner := priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = rateLimiter })
+			q := fairqueue.New(inner, name, workers, groupOf)
+			queues.Add(q)
+			return q
+		},
+	}
+}

@@ -23,4 +23,5 @@
 //	approval.go     plans that wait for an approval
 //	status.go       the Created and Deleting conditions (pure)
 //	queue.go        how requests share workers
+//	vm.go           the VM that objects of other kinds refer to
 package external

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/fairqueue"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -18,15 +17,7 @@ import (
 // ControllerOptions returns the options of the controller that runs the lifecycle.
 // workers is how many objects of one namespace are reconciled at a time on one Cloud.
 func (l *Lifecycle[T, R, S]) ControllerOptions(workers int) ctrlcontroller.Options {
-	return ctrlcontroller.Options{
-		MaxConcurrentReconciles: fairqueue.Workers(workers),
-		NewQueue: func(controller string, rateLimiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			inner := priorityqueue.New(controller, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = rateLimiter })
-			q := fairqueue.New(inner, controller, workers, l.Group)
-			l.Queues.Add(q)
-			return q
-		},
-	}
+	return controller.FairAmongClouds(workers, l.Queues, l.Group)
 }
 
 // Group returns what the object of a request shares workers with. Objects that are gone, and

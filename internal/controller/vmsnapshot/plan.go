@@ -11,7 +11,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
-	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -50,7 +49,7 @@ func notReady(snap *pcapi.VMSnapshot, vm *pcapi.VM, server cloud.Server, listed 
 			"VM %q has lost its server: delete this VMSnapshot, or bring the server back in the cloud", snap.Spec.VMName))
 	case !listed && obs.Available():
 		return notShown(snap)
-	case listed && ofAnother(vm, server, obs.Capabilities()):
+	case listed && !controller.ProvedServer(vm, server, obs.Capabilities()):
 		return reconciler.Wait(external.RecheckSoon, pcapi.VMNotReadyReason, // no event of the VM reports labels
 			"VM %q has a server without its owner labels or name, so nothing of it is changed in the cloud", snap.Spec.VMName)
 	}
@@ -68,15 +67,6 @@ func (k *kind) Refused(_ context.Context, snap *pcapi.VMSnapshot, _ *observation
 		return notShown(snap)
 	}
 	return nil
-}
-
-// ofAnother reports whether nothing proves that a server is that of a VM: it has the owner
-// labels of another object, or none, or on a cloud without labels another name.
-func ofAnother(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) bool {
-	if caps.Has(cloud.Labels) {
-		return server.Labels[inventory.UIDLabel] != string(vm.UID)
-	}
-	return !cloud.AlikeNames(server.Name, vm.Status.NameInCloud)
 }
 
 // PlanCreate creates the snapshot once the VM has a server. The server is recorded

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -13,7 +12,6 @@ import (
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/names"
 	"github.com/privatecloud/operator/internal/reconciler"
-	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // maxName bounds a snapshot's name in the cloud, in bytes.
@@ -70,26 +68,15 @@ func (k *kind) cloudFor(ctx context.Context, o client.Object) (string, error) {
 		return snap.Status.Cloud, nil
 	}
 	vm, err := k.vm(ctx, snap)
-	if err != nil || vm == nil {
-		vm = &pcapi.VM{}
+	if err != nil {
+		return "", err
 	}
-	if recorded := external.RecordedCloud(vm, vm.Status.VMID, vm.Status.Cloud, pcapi.VMFinalizer); recorded != "" || err != nil {
-		return recorded, err
-	}
-	return tenancy.CloudFor(ctx, k.Client, snap.Namespace, vm.Spec.CloudRef)
+	return external.CloudOfVM(ctx, k.Client, snap.Namespace, vm)
 }
 
 // vm returns the VM of a VMSnapshot, which is shared with the cache; nil if there is none.
 func (k *kind) vm(ctx context.Context, snap *pcapi.VMSnapshot) (*pcapi.VM, error) {
-	var vm pcapi.VM
-	err := k.Client.Get(ctx, client.ObjectKey{Namespace: snap.Namespace, Name: snap.Spec.VMName}, &vm, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read VM %q: %w", snap.Spec.VMName, err)
-	}
-	return &vm, nil
+	return external.FindVM(ctx, k.Client, snap.Namespace, snap.Spec.VMName)
 }
 
 // Relate observes the VM.
