@@ -5,7 +5,8 @@
 //	vm_types.go, vm_bootstrap.go, vm_disks.go, vm_network.go, vm_placement.go,
 //	vm_power.go, vm_reach.go, vm_readiness.go, vm_revert.go, vm_size.go, vm_status.go, vm_tags.go,
 //	vmgroup_types.go, vmgroup_strategy.go, vmclass_types.go, network_types.go,
-//	vmsnapshot_types.go, gpuinfo_types.go  the kinds, with their conditions and reasons
+//	vmsnapshot_types.go, vmconsolerequest_types.go,
+//	gpuinfo_types.go      the kinds, with their conditions and reasons
 //	cloud_conditions.go,
 //	vm_conditions.go      the conditions and reasons of the two largest kinds
 //	approval.go           plans that wait for an approval

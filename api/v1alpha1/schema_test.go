@@ -217,7 +217,7 @@ func FuzzAcceptedTextDecodes(f *testing.F) {
 func pathsOf(t testing.TB, wanted reflect.Type) map[string]bool {
 	t.Helper()
 	paths := map[string]bool{}
-	for _, object := range []runtime.Object{&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.VMClass{}, &pcapi.VMSnapshot{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}} {
+	for _, object := range []runtime.Object{&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.VMClass{}, &pcapi.VMSnapshot{}, &pcapi.VMConsoleRequest{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}} {
 		kind := reflect.TypeOf(object).Elem()
 		for _, part := range []string{"Spec", "Status"} {
 			if f, ok := kind.FieldByName(part); ok {

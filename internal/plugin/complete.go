@@ -29,7 +29,7 @@ func Kinds() []string {
 
 // resources are the resources whose names can be proposed.
 var resources = map[string]string{
-	"cloud": "Cloud", "gpuinfo": "GPUInfo", "network": "Network", "vm": "VM", "vmclass": "VMClass", "vmgroup": "VmGroup", "vmsnapshot": "VMSnapshot",
+	"cloud": "Cloud", "gpuinfo": "GPUInfo", "network": "Network", "vm": "VM", "vmclass": "VMClass", "vmconsolerequest": "VMConsoleRequest", "vmgroup": "VmGroup", "vmsnapshot": "VMSnapshot",
 }
 
 // shortNames are the short names of resources, as the CRDs have them.

@@ -33,6 +33,7 @@ import (
 	gpuinfocontroller "github.com/privatecloud/operator/internal/controller/gpuinfo"
 	networkcontroller "github.com/privatecloud/operator/internal/controller/network"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
+	vmconsolerequestcontroller "github.com/privatecloud/operator/internal/controller/vmconsolerequest"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	vmsnapshotcontroller "github.com/privatecloud/operator/internal/controller/vmsnapshot"
 	"github.com/privatecloud/operator/internal/diagnostics"
@@ -99,8 +100,9 @@ func Caches(options *ctrl.Options) {
 		DefaultTransform:         lean.Object,
 		DefaultWatchErrorHandler: reads().handle,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Node{}: {Transform: gpuinfocontroller.LeanNode},
-			&pcapi.VM{}:    {Transform: vmcontroller.LeanVM},
+			&corev1.Node{}:            {Transform: gpuinfocontroller.LeanNode},
+			&pcapi.VM{}:               {Transform: vmcontroller.LeanVM},
+			&pcapi.VMConsoleRequest{}: {Transform: vmconsolerequestcontroller.Lean},
 		},
 	}
 	options.Client = client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readOwnWrites}}
@@ -154,6 +156,9 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	}
 	if err := vmsnapshotcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the VMSnapshot controller: %w", err)
+	}
+	if err := vmconsolerequestcontroller.SetupWithManager(ctx, mgr, options); err != nil {
+		return fmt.Errorf("set up the VMConsoleRequest controller: %w", err)
 	}
 	if err := cloudcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
@@ -236,7 +241,8 @@ func (o Options) alone() func() bool {
 // standby do not start themselves: without workers their queues would only grow.
 func startCaches(ctx context.Context, informers cache.Informers) error {
 	for _, object := range []client.Object{
-		&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.VMClass{}, &pcapi.VMSnapshot{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}, &corev1.Node{}, tenancy.NamespaceMetadata(),
+		&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.VMClass{}, &pcapi.VMSnapshot{}, &pcapi.VMConsoleRequest{}, &pcapi.GPUInfo{}, &pcapi.Cloud{},
+		&corev1.Node{}, tenancy.NamespaceMetadata(),
 	} {
 		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("start the cache of %T: %w", object, err)

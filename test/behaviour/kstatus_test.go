@@ -75,6 +75,7 @@ var notReconciledCases = cases{
 	"VMSnapshot": inProgressAtFirst("vmsnapshots", func(_ *T, f *fixture) *pcapi.VMSnapshot {
 		return &pcapi.VMSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "snap"}, Spec: pcapi.VMSnapshotSpec{VMName: "web"}}
 	}),
+	"VMConsoleRequest": inProgressAtFirst("vmconsolerequests", func(_ *T, f *fixture) *pcapi.VMConsoleRequest { return f.consoleRequest("web", "") }),
 	"GPUInfo": inProgressAtFirst("gpuinfos", func(_ *T, f *fixture) *pcapi.GPUInfo { return f.gpuInfo("job", 10) },
 		"nodeCPUUsage", "nodeMemoryUsage", "availableAcceleratorTime"),
 

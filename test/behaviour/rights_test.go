@@ -20,6 +20,7 @@ import (
 var indirect = map[string]string{
 	"get clouds.samplecontroller.k8s.io":                 "the object is read again when its status write conflicts with another write",
 	"get networks.samplecontroller.k8s.io":               "the object is read again when its status write conflicts with another write",
+	"get vmconsolerequests.samplecontroller.k8s.io":      "the object is read again when its status write conflicts with another write",
 	"get vmsnapshots.samplecontroller.k8s.io":            "the object is read again when its status write conflicts with another write",
 	"approve vms.samplecontroller.k8s.io":                "the component approval asks for it when a VmGroup approves the plan of a member",
 	"approve-for vms.samplecontroller.k8s.io":            "the component approval asks for it when a VmGroup approves the plan of a member for who approved its own",

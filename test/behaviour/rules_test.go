@@ -55,6 +55,7 @@ const (
 	aNetsID          = `{networkId: n1, cloud: home, attachedVMs: 0}`
 	aRouterStatus    = `{networkId: n1, cloud: home, attachedVMs: 0, router: {externalNetwork: ext-net}}`
 	aSnapsID         = `{snapshotId: s1, vmId: v1, cloud: home}`
+	aConsole         = `{vmName: web, publicKey: "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}`
 	theSnap          = " cannot be changed; delete this VMSnapshot and make another"
 	theVM            = " cannot be changed once the VM exists; delete this VM and make another"
 	keyRule          = "must be one line of a public key, as in a file id_ed25519.pub: a type such as ssh-ed25519 or ssh-rsa, the base64 of the key, and optionally a comment; no options and no private key"
@@ -206,6 +207,8 @@ var ruleCases = []ruleCase{
 	{kind: "VMSnapshot", spec: `{vmName: web}`, edit: `{"spec":{"description":"a"}}`, says: "spec.description: Forbidden: description" + theSnap},
 	{kind: "VMSnapshot", spec: `{vmName: web}`, status: aSnapsID, edit: `{"status":{"snapshotId":"t"}}`, says: "status.snapshotId: Forbidden: status.snapshotId cannot be changed once it is set"},
 	{kind: "VMSnapshot", spec: `{vmName: web}`, status: aSnapsID, edit: `{"status":{"vmId":"v2"}}`, says: "status.vmId: Forbidden: status.vmId cannot be changed once it is set"},
+
+	{kind: "VMConsoleRequest", spec: aConsole, edit: `{"spec":{"lines":7}}`, says: "spec: Forbidden: spec cannot be changed; create another VMConsoleRequest"},
 
 	{kind: "Cloud", spec: `{type: OpenStack, endpoint: "https://c.example.com", credentialsSecretRef: {name: c}, openstack: {securityGroups: {default: ["a\nb"]}}}`,
 		says: `spec.openstack.securityGroups.default[0]: Invalid value: "a\nb": the name of a security group has no control characters`},

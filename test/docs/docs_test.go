@@ -46,7 +46,7 @@ const (
 
 func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	pages := map[string]string{}
-	for _, name := range []string{"vm", "vmclass", "vmgroup", "network", "gpuinfo", "cloud", "openstack", "objects", "operations", "approval"} {
+	for _, name := range []string{"vm", "vmclass", "vmgroup", "network", "gpuinfo", "vmconsolerequest", "cloud", "openstack", "objects", "operations", "approval"} {
 		pages[name] = read(t, "docs/"+name+".md")
 	}
 	// Settings that only one type of cloud has are on the page of the type.
@@ -78,6 +78,9 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		"GPUInfo: conditions and reasons": {"gpuinfo", constants(t, "gpuinfo_types.go", "Condition", "Reason")},
 		"GPUInfo: fields of spec":         {"gpuinfo", fields(reflect.TypeFor[pcapi.GPUInfoSpec]())},
 		"GPUInfo: fields of status":       {"gpuinfo", fields(reflect.TypeFor[pcapi.GPUInfoStatus]())},
+
+		"VMConsoleRequest: fields of spec":   {"vmconsolerequest", fields(reflect.TypeFor[pcapi.VMConsoleRequestSpec]())},
+		"VMConsoleRequest: fields of status": {"vmconsolerequest", fields(reflect.TypeFor[pcapi.VMConsoleRequestStatus]())},
 
 		"Cloud: conditions and reasons": {"cloud", constants(t, "cloud_conditions.go", "Condition", "Reason")},
 		"Cloud: fields of spec":         {"clouds", fields(reflect.TypeFor[pcapi.CloudSpec]())},
@@ -155,7 +158,7 @@ func TestEveryKindHasAManifestInAPage(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]bool{"VM": true, "VMClass": true, "VmGroup": true, "Network": true, "VMSnapshot": true, "GPUInfo": true, "Cloud": true}, found); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"VM": true, "VMClass": true, "VmGroup": true, "Network": true, "VMSnapshot": true, "VMConsoleRequest": true, "GPUInfo": true, "Cloud": true}, found); diff != "" {
 		t.Errorf("kinds of which a page shows a manifest (-want +got):\n%s", diff)
 	}
 }

@@ -60,7 +60,7 @@ var _ = Describe("The Helm chart", Ordered, func() {
 		removeObjects(ctx)
 		helm(ctx, "uninstall")
 		crds := strings.Fields(kubectl(ctx, "get", "crds", "-l", "app.kubernetes.io/instance=private-cloud-operator", "-o", "name"))
-		Expect(crds).To(HaveLen(7))
+		Expect(crds).To(HaveLen(8))
 		kubectl(ctx, append([]string{"delete", "--timeout=60s"}, crds...)...)
 		expectNothingLeft(ctx)
 	})

@@ -95,6 +95,12 @@ var tenantObjects = map[string]func(w *world, name string) client.Object{
 			Spec:       pcapi.VMSnapshotSpec{VMName: name},
 		}
 	},
+	"VMConsoleRequest": func(w *world, name string) client.Object {
+		return &pcapi.VMConsoleRequest{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: name, Annotations: map[string]string{"example.com/x": filler(name, maxAnnotations)}},
+			Spec:       pcapi.VMConsoleRequestSpec{VMName: name, PublicKey: strings.Repeat("A", 87) + "="},
+		}
+	},
 	"GPUInfo": func(w *world, name string) client.Object {
 		return &pcapi.GPUInfo{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: name, Annotations: map[string]string{"example.com/x": filler(name, maxAnnotations)}},

@@ -257,8 +257,8 @@ func TestCRDsOfTheChartFollowTheirValues(t *testing.T) {
 		count  int
 		policy string
 	}{
-		"default: they are kept":                  {"", 7, "keep"},
-		"keep is false: they go with the release": {"crds.keep=false", 7, ""},
+		"default: they are kept":                  {"", 8, "keep"},
+		"keep is false: they go with the release": {"crds.keep=false", 8, ""},
 		"enabled is false: none":                  {"crds.enabled=false", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -92,8 +92,8 @@ func TestUpgradeUpdatesCRDsAndUninstallKeepsThemWithTheirObjects(t *testing.T) {
 		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
 			t.Fatal(err)
 		}
-		if output := run("uninstall", release); strings.Count(output, "[CustomResourceDefinition]") != 7 {
-			t.Errorf("helm uninstall does not list seven CRDs that it keeps:\n%s", output)
+		if output := run("uninstall", release); strings.Count(output, "[CustomResourceDefinition]") != 8 {
+			t.Errorf("helm uninstall does not list eight CRDs that it keeps:\n%s", output)
 		}
 		if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); !apierrors.IsNotFound(err) {
 			t.Errorf("the ClusterRole of the operator: %v, want not found", err)

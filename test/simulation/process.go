@@ -36,7 +36,7 @@ import (
 // kinds are those that the API server and the caches hold.
 var kinds = []schema.GroupVersionKind{
 	cloudKind, pcapi.GroupVersion.WithKind("VMClass"), networkKind, vmKind,
-	snapshotKind, groupKind, pcapi.GroupVersion.WithKind("GPUInfo"),
+	snapshotKind, pcapi.GroupVersion.WithKind("VMConsoleRequest"), groupKind, pcapi.GroupVersion.WithKind("GPUInfo"),
 	namespaceKind, corev1.SchemeGroupVersion.WithKind("Node"),
 }
 

@@ -34,7 +34,8 @@ type resource struct {
 
 var ownKinds = []resource{
 	{name: "clouds", kind: own("Cloud")}, {name: "vmclasses", kind: own("VMClass")}, {name: "vmgroups", kind: own("VmGroup")},
-	{name: "vms", kind: own("VM")}, {name: "vmsnapshots", kind: own("VMSnapshot")}, {name: "networks", kind: own("Network")},
+	{name: "vms", kind: own("VM")}, {name: "vmsnapshots", kind: own("VMSnapshot")}, {name: "vmconsolerequests", kind: own("VMConsoleRequest")},
+	{name: "networks", kind: own("Network")},
 	{name: "gpuinfos", kind: own("GPUInfo")},
 }
 

@@ -52,7 +52,7 @@ are replaced by REDACTED. Names of objects, labels, and addresses of VMs stay: l
 the file before you give it away.
 
 Rights: whatever is missing is left out, and named in manifest.json. For all of it, list
-clouds, gpuinfos, networks, vmclasses, vmgroups, vms and vmsnapshots of
+clouds, gpuinfos, networks, vmclasses, vmconsolerequests, vmgroups, vms and vmsnapshots of
 samplecontroller.k8s.io, and events, in the namespace or with -A in the cluster; get
 customresourcedefinitions.apiextensions.k8s.io; and in the namespace of the operator, list
 deployments.apps, replicasets.apps, pods and clusterserviceversions.operators.coreos.com,

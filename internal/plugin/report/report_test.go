@@ -80,6 +80,7 @@ func secretObjects() []client.Object {
 		&pcapi.VmGroup{ObjectMeta: metadata("a", "web"), Spec: pcapi.VmGroupSpec{Bootstrap: bootstrap}},
 		&pcapi.Network{ObjectMeta: metadata("a", "net")},
 		&pcapi.VMSnapshot{ObjectMeta: metadata("a", "snap")},
+		&pcapi.VMConsoleRequest{ObjectMeta: metadata("a", "console")},
 		&pcapi.VMClass{ObjectMeta: metadata("", "small")},
 		&pcapi.GPUInfo{ObjectMeta: metadata("a", "gpu")},
 		&corev1.Event{ObjectMeta: metadata("a", "event"), InvolvedObject: corev1.ObjectReference{APIVersion: pcapi.GroupVersion.String(), Kind: "VM", Name: "one"}, Message: message},
@@ -227,7 +228,7 @@ func TestReportListsWhatItHas(t *testing.T) {
 			t.Errorf("%s: %d bytes are listed, and it has %d", f.Name, f.Bytes, len(files[f.Name]))
 		}
 	}
-	want := map[string]int{"clouds": 1, "vms": 1, "vmgroups": 1, "networks": 1, "vmsnapshots": 1, "vmclasses": 1, "gpuinfos": 1}
+	want := map[string]int{"clouds": 1, "vms": 1, "vmgroups": 1, "networks": 1, "vmsnapshots": 1, "vmconsolerequests": 1, "vmclasses": 1, "gpuinfos": 1}
 	if diff := cmp.Diff(want, counts); diff != "" {
 		t.Errorf("objects of namespace a (-want +got):\n%s", diff)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/privatecloud/operator/internal/plugin"
 	"github.com/privatecloud/operator/internal/plugin/approve"
 	"github.com/privatecloud/operator/internal/plugin/brake"
+	"github.com/privatecloud/operator/internal/plugin/console"
 	"github.com/privatecloud/operator/internal/plugin/drain"
 	"github.com/privatecloud/operator/internal/plugin/drift"
 	"github.com/privatecloud/operator/internal/plugin/imports"
@@ -40,6 +41,7 @@ func New(env *plugin.Env) *cobra.Command {
 	cmd.AddCommand(
 		approve.NewCommand(env),
 		brake.NewCommand(env),
+		console.NewCommand(env),
 		drain.NewCommand(env),
 		drift.NewCommand(env),
 		imports.NewCommand(env),
