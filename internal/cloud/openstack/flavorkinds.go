@@ -3,35 +3,19 @@ package openstack
 import (
 	"slices"
 	"strings"
+
+	"github.com/privatecloud/operator/internal/cloud"
 )
 
 // allows reports whether VMs may have a flavor: it is the default one, or its name matches what is allowed.
 func (c *flavorClient) allows(f flavor) bool {
-	return len(c.allowed) == 0 || f.Name == c.defaultFlavor ||
-		slices.ContainsFunc(c.allowed, func(pattern string) bool { return matchesPattern(pattern, f.Name) })
+	return len(c.allowed) == 0 || f.Name == c.defaultFlavor || cloud.MatchesFlavor(c.allowed, f.Name)
 }
 
 // chosenBySize reports whether a flavor for certain hosts or devices is chosen by its size, too: it is the default one, or
 // the administrator names it among those that are allowed.
 func (c *flavorClient) chosenBySize(f flavor) bool {
 	return f.Name == c.defaultFlavor || len(c.allowed) > 0 && c.allows(f)
-}
-
-// matchesPattern reports whether a text is as a pattern says, in which * stands for any characters.
-func matchesPattern(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	last := len(parts) - 1
-	if last == 0 {
-		return pattern == text
-	}
-	text, begins := strings.CutPrefix(text, parts[0])
-	for _, part := range parts[1:last] {
-		var found bool
-		if _, text, found = strings.Cut(text, part); !found {
-			return false
-		}
-	}
-	return begins && strings.HasSuffix(text, parts[last])
 }
 
 // special are the namespaces of extra specs by which nova selects hosts, or gives a server devices. Those of resources and

@@ -8,29 +8,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-func TestPatternsOfFlavors(t *testing.T) {
-	for pattern, tc := range map[string]struct{ yes, no []string }{
-		"m1.small": {[]string{"m1.small"}, []string{"m1.small2", "m1xsmall", ""}},
-		"m1.*":     {[]string{"m1.", "m1.small", "m1.a/b"}, []string{"m1", "xm1.small"}},
-		"*":        {[]string{"", "m1.small"}, nil},
-		"*.small":  {[]string{"m1.small", ".small"}, []string{"m1.small.x", "small"}},
-		"a*b*c":    {[]string{"abc", "axxbxxc", "abbc", "abcbc"}, []string{"ac", "acb", "abcx", "bc"}},
-		"a*a":      {[]string{"aa", "aba"}, []string{"a"}},
-		"[a-z]?":   {[]string{"[a-z]?"}, []string{"bc", "a"}},
-	} {
-		for _, name := range tc.yes {
-			if !matchesPattern(pattern, name) {
-				t.Errorf("%q does not match %q", pattern, name)
-			}
-		}
-		for _, name := range tc.no {
-			if matchesPattern(pattern, name) {
-				t.Errorf("%q matches %q", pattern, name)
-			}
-		}
-	}
-}
-
 func TestExtraSpecsForCertainHostsAndDevices(t *testing.T) {
 	for key, value := range map[string]string{
 		"pci_passthrough:alias": "a100:1", "resources:VGPU": "1", "resources1:CUSTOM_X": "1", "resources_GPU:VGPU": "1", "resources:CUSTOM_BAREMETAL": "1",
