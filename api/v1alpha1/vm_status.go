@@ -235,6 +235,10 @@ type VMHardwareStatus struct {
 	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,18}([MGTPE]i)?$`
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
+	// flavor is the name of the flavor. Absent if the cloud does not show it.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Flavor string `json:"flavor,omitempty"`
 }
 
 // VMNetworkStatus is what the cloud reports of the network interfaces of a VM.

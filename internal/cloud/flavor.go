@@ -6,6 +6,10 @@ import (
 	"strings"
 )
 
+// FlavorPending is the flavor of a server with a resize that is not complete. It is the name of no flavor, and the change
+// that began the resize goes on with it.
+const FlavorPending = "resize not complete"
+
 // CodeFlavorUnknown is the code of the error of UnknownFlavor.
 const CodeFlavorUnknown = "flavorUnknown"
 

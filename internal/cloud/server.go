@@ -68,8 +68,7 @@ type Server struct {
 	CPU int
 	// MemoryMiB is the memory in MiB. Clouds have sizes that are no whole GiB.
 	MemoryMiB int
-	// Flavor is the name of the size, where sizes have names. A resize that is not complete
-	// shows a text that is no name.
+	// Flavor is the name of the size, where sizes have names, or FlavorPending.
 	Flavor string
 	// Image is what the server was made from, as the cloud shows it.
 	Image  Image

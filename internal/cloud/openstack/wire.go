@@ -208,10 +208,10 @@ func (s *server) securityGroups() cloud.SecurityGroups {
 }
 
 // flavor returns the name of the flavor. With a resize that this client began, it is
-// another text until the resize is confirmed.
+// cloud.FlavorPending until the resize is confirmed.
 func (s *server) flavor() string {
 	if (s.Status == statusVerify || s.Status == statusResize) && s.resizedHere() {
-		return "resize to " + s.Flavor.Name + " not complete"
+		return cloud.FlavorPending
 	}
 	return s.Flavor.Name
 }

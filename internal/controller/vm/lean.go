@@ -47,6 +47,9 @@ func LeanVM(o any) (any, error) {
 	if vm.Status.Class != nil {
 		share(&vm.Status.Class.Name, &vm.Status.Class.Flavor)
 	}
+	if vm.Status.Hardware != nil {
+		share(&vm.Status.Hardware.Flavor)
+	}
 	leanMap(vm.Spec.Tags)
 	for i := range vm.Spec.SecurityGroups {
 		share(&vm.Spec.SecurityGroups[i])

@@ -60,20 +60,20 @@ func TestFingerprint(t *testing.T) {
 // What the status shows of a server is removed when the server is gone, and is enough to forecast changes of the server.
 func TestStatusOfAServer(t *testing.T) {
 	server := cloud.Server{
-		State: cloud.StateActive, CPU: 2, MemoryMiB: 2 << 10, Zone: "z1", Host: "h1", Image: cloud.Image{ID: "i-1", Name: "debian"},
+		State: cloud.StateActive, CPU: 2, MemoryMiB: 2 << 10, Flavor: "small", Zone: "z1", Host: "h1", Image: cloud.Image{ID: "i-1", Name: "debian"},
 		Interfaces: "fa:16:3e:00:00:01,10.0.0.5", Disks: "data=1024=fast", RootDisk: cloud.RootDisk{SizeMiB: 1536, Type: "fast"},
 	}
 	vm := &pcapi.VM{}
 	Report(vm, server, cloud.NewCapabilities(cloud.WithDisks))
 	memory := resource.MustParse("2Gi")
 	equal(t, "status", pcapi.VMStatus{
-		Hardware: &pcapi.VMHardwareStatus{CPU: 2, Memory: &memory}, Zone: "z1", Host: "h1", Image: &pcapi.VMImageStatus{ID: "i-1", Name: "debian"},
+		Hardware: &pcapi.VMHardwareStatus{CPU: 2, Memory: &memory, Flavor: "small"}, Zone: "z1", Host: "h1", Image: &pcapi.VMImageStatus{ID: "i-1", Name: "debian"},
 		Network: &pcapi.VMNetworkStatus{PrimaryIP4: "10.0.0.5", Interfaces: []pcapi.VMInterfaceStatus{{MACAddress: "fa:16:3e:00:00:01", Addresses: []string{"10.0.0.5"}}}},
 		Disks:   []pcapi.VMDiskStatus{{Name: "data", Size: "1Gi", Type: "fast"}}, RootDisk: &pcapi.VMRootDiskStatus{Size: "1536Mi", Type: "fast"},
 	}, vm.Status)
 	var shown cloud.Server
 	Shown(vm, &shown)
-	equal(t, "the server that the status shows", cloud.Server{CPU: 2, MemoryMiB: 2 << 10, Zone: "z1", Disks: "data=1024=fast", RootDisk: server.RootDisk}, shown)
+	equal(t, "the server that the status shows", cloud.Server{CPU: 2, MemoryMiB: 2 << 10, Flavor: "small", Zone: "z1", Disks: "data=1024=fast", RootDisk: server.RootDisk}, shown)
 	Hide(vm)
 	equal(t, "status without a server", pcapi.VMStatus{Disks: []pcapi.VMDiskStatus{{Name: "data"}}}, vm.Status)
 }

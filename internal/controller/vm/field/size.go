@@ -46,8 +46,9 @@ var size = Field{
 			if hardware.Memory != nil {
 				server.MemoryMiB = int(hardware.Memory.Value() >> 20)
 			}
+			server.Flavor = hardware.Flavor
 		}
-		if vm.Status.Class != nil {
+		if server.Flavor == "" && vm.Status.Class != nil {
 			server.Flavor = vm.Status.Class.Flavor
 		}
 	},
@@ -132,15 +133,19 @@ func sizeFields(vm *pcapi.VM, cpu, memory bool) []string {
 func hardwareStatus(server cloud.Server, last *pcapi.VMHardwareStatus) *pcapi.VMHardwareStatus {
 	cpu := int32(min(server.CPU, math.MaxInt32))                    //nolint:gosec // bounded
 	memory := int64(min(server.MemoryMiB, math.MaxInt64>>20)) << 20 // bytes
-	if cpu == 0 && memory == 0 {
+	flavor := server.Flavor
+	if flavor == cloud.FlavorPending {
+		flavor = ptr.Deref(last, pcapi.VMHardwareStatus{}).Flavor
+	}
+	if cpu == 0 && memory == 0 && flavor == "" {
 		return nil
 	}
 	if last != nil {
-		if was := ptr.Deref(last.Memory, resource.Quantity{}); last.CPU == cpu && was.Value() == memory {
+		if was := ptr.Deref(last.Memory, resource.Quantity{}); last.CPU == cpu && was.Value() == memory && last.Flavor == flavor {
 			return last
 		}
 	}
-	status := &pcapi.VMHardwareStatus{CPU: cpu}
+	status := &pcapi.VMHardwareStatus{CPU: cpu, Flavor: flavor}
 	if memory > 0 {
 		status.Memory = resource.NewQuantity(memory, resource.BinarySI)
 	}

@@ -27,3 +27,21 @@ func TestSizeChangeComparesFlavorsWhereBothHaveOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) { equal(t, "change", tc.want, sizeChange(tc.vm, tc.server)) })
 	}
 }
+
+func TestStatusShowsTheFlavorAndNoResize(t *testing.T) {
+	small := &pcapi.VMHardwareStatus{CPU: 1, Flavor: "small"}
+	for name, tc := range map[string]struct {
+		server cloud.Server
+		last   *pcapi.VMHardwareStatus
+		want   *pcapi.VMHardwareStatus
+	}{
+		"a flavor":                           {cloud.Server{CPU: 1, Flavor: "small"}, nil, small},
+		"a flavor and no size":               {cloud.Server{Flavor: "small"}, nil, &pcapi.VMHardwareStatus{Flavor: "small"}},
+		"another flavor of the same size":    {cloud.Server{CPU: 1, Flavor: "tiny"}, small, &pcapi.VMHardwareStatus{CPU: 1, Flavor: "tiny"}},
+		"a resize that is not complete":      {cloud.Server{CPU: 1, Flavor: cloud.FlavorPending}, small, small},
+		"such a resize of an unknown server": {cloud.Server{CPU: 1, Flavor: cloud.FlavorPending}, nil, &pcapi.VMHardwareStatus{CPU: 1}},
+		"no flavor any more":                 {cloud.Server{CPU: 1}, small, &pcapi.VMHardwareStatus{CPU: 1}},
+	} {
+		t.Run(name, func(t *testing.T) { equal(t, "status.hardware", tc.want, hardwareStatus(tc.server, tc.last)) })
+	}
+}
