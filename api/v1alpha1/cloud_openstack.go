@@ -148,8 +148,8 @@ type OpenStackImages struct {
 
 // OpenStackFlavors says which flavor servers have.
 type OpenStackFlavors struct {
-	// default is the name of the flavor of VMs without cpu and memory, at most 255
-	// characters. If it is empty, VMs need cpu or memory.
+	// default is the name of the flavor of VMs without cpu, memory and flavor, at most 255
+	// characters. If it is empty, VMs need a size.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Default string `json:"default,omitempty"`
@@ -163,7 +163,8 @@ type OpenStackFlavors struct {
 
 	// allowed are patterns of the names of the flavors that VMs may have, at most 64 of
 	// 1-255 characters each: * stands for any characters, and the others for themselves.
-	// Other flavors but the default one count as not there. Empty means all.
+	// Other flavors but the default one count as not there. Empty means all, for sizes and for
+	// VMClasses; spec.flavor of a VM or VmGroup may name only what is listed here.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255

@@ -43,6 +43,12 @@ func (c *VMCores) UnmarshalJSON(value []byte) error {
 	return (*intstr.IntOrString)(c).UnmarshalJSON(value)
 }
 
+// VMFlavor is the name of a flavor of the cloud. It has 1-255 characters, which can be printed.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=255
+// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",reason=FieldValueInvalid,message="flavor is the name that the flavor has in the cloud, without control characters and spaces other than the usual one"
+type VMFlavor string
+
 // VMMemory is an amount of memory: an integer, which is in GiB, or a quantity in whole Mi, Gi
 // or Ti such as 512Mi. 1-65536 or 1Mi-64Ti.
 // +kubebuilder:validation:XIntOrString

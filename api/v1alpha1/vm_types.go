@@ -43,6 +43,7 @@ const (
 
 // VMSpec is the desired state of a VM.
 // +kubebuilder:validation:XValidation:rule="!has(self.className) || !(has(self.cpu) || has(self.memory))",reason=FieldValueForbidden,fieldPath=".className",message="className cannot be set together with cpu or memory: remove them to use the class, or remove className"
+// +kubebuilder:validation:XValidation:rule="!has(self.flavor) || !(has(self.className) || has(self.cpu) || has(self.memory))",reason=FieldValueForbidden,fieldPath=".flavor",message="flavor cannot be set together with className, cpu or memory: remove them to use the flavor, or remove flavor"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkRef) || !has(self.network)",reason=FieldValueForbidden,fieldPath=".networkRef",message="networkRef cannot be set together with network: name its Network in an interface of network.interfaces, or remove network"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.__import__) || (has(self.__import__) && self.__import__.vmId == oldSelf.__import__.vmId)",reason=FieldValueForbidden,fieldPath=".import",message="import cannot be changed once it is set; delete the VM with deletionPolicy Orphan and make another"
 type VMSpec struct {
@@ -86,6 +87,13 @@ type VMSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	ClassName string `json:"className,omitempty"`
+
+	// flavor is the name of the flavor of the cloud that the VM has, 1-255 characters,
+	// instead of className, cpu and memory. VMs may name those that
+	// spec.openstack.flavors.allowed of the Cloud lists. A change resizes the VM.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Flavor",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +optional
+	Flavor VMFlavor `json:"flavor,omitempty"`
 
 	// template is the image that the VM is created from, 1-253 characters. If
 	// absent, the cloud decides. Cannot be changed once the VM exists.

@@ -36,6 +36,7 @@ const (
 
 // VmGroupSpec is the desired state of a group.
 // +kubebuilder:validation:XValidation:rule="!has(self.className) || !(has(self.cpu) || has(self.memory))",reason=FieldValueForbidden,fieldPath=".className",message="className cannot be set together with cpu or memory: remove them to use the class, or remove className"
+// +kubebuilder:validation:XValidation:rule="!has(self.flavor) || !(has(self.className) || has(self.cpu) || has(self.memory))",reason=FieldValueForbidden,fieldPath=".flavor",message="flavor cannot be set together with className, cpu or memory: remove them to use the flavor, or remove flavor"
 // +kubebuilder:validation:XValidation:rule="!has(self.publicAddress) || !has(oldSelf.publicAddress) || self.publicAddress.network == oldSelf.publicAddress.network",reason=FieldValueForbidden,fieldPath=".publicAddress.network",message="publicAddress.network cannot be changed; remove publicAddress, wait until the members have no public address, and add it again"
 // +kubebuilder:validation:XValidation:rule="!has(self.networkRef) || !has(self.network)",reason=FieldValueForbidden,fieldPath=".networkRef",message="networkRef cannot be set together with network: name its Network in an interface of network.interfaces, or remove network"
 type VmGroupSpec struct {
@@ -62,6 +63,13 @@ type VmGroupSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	// +optional
 	ClassName string `json:"className,omitempty"`
+
+	// flavor is the name of the flavor of the cloud that each member has, 1-255 characters,
+	// instead of className, cpu and memory. VMs may name those that
+	// spec.openstack.flavors.allowed of the Cloud lists. A change resizes the members.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Flavor",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +optional
+	Flavor VMFlavor `json:"flavor,omitempty"`
 
 	// replicas is the desired number of members, 0-10000. Defaults to 1. Can be
 	// changed at any time.

@@ -3,6 +3,7 @@
 //
 //	tenancy.go   the Cloud of an object, and access to it and to VMClasses
 //	imports.go   which servers and networks of a Cloud a namespace may import
+//	flavors.go   the flavors that VMs may name
 //	identity.go  which Clouds lead to the same cloud
 //	watch.go     which events change this
 //	finder.go    the objects that such an event enqueues

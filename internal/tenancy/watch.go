@@ -21,8 +21,8 @@ type Find func(ctx context.Context, name string) []reconcile.Request
 // Watch enqueues objects when their Cloud, or their access to it, may have
 // changed: byNamespace finds the objects of a namespace whose labels changed,
 // byCloud those of a Cloud that was created or deleted, whose deletion was
-// requested, that changed which namespaces may use it and what they may import,
-// or that entered or left the scope.
+// requested, that changed which namespaces may use it, what they may import and
+// which flavors they may name, or that entered or left the scope.
 func Watch(b *builder.Builder, scope Scope, byNamespace, byCloud Find) *builder.Builder {
 	enqueue := func(find Find) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request { return find(ctx, o.GetName()) })
@@ -48,8 +48,8 @@ func usableClouds(scope Scope) predicate.Predicate {
 
 // accessChanged selects Clouds that are created or deleted, and updates that
 // request the deletion or change a field of the spec that decides which namespaces may use the
-// Cloud and what they may import. The initial list enqueues nothing. Objects that still refer to
-// a deleted Cloud have nothing in it.
+// Cloud, what they may import and which flavors they may name. The initial list enqueues nothing.
+// Objects that still refer to a deleted Cloud have nothing in it.
 var accessChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
@@ -57,6 +57,7 @@ var accessChanged = predicate.Funcs{
 		return Closing(before) != Closing(after) ||
 			!equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces) ||
 			before.Spec.Imports != after.Spec.Imports || !slices.Equal(before.Spec.Importable, after.Spec.Importable) ||
-			before.Spec.NetworkImports != after.Spec.NetworkImports || !slices.Equal(before.Spec.ImportableNetworks, after.Spec.ImportableNetworks)
+			before.Spec.NetworkImports != after.Spec.NetworkImports || !slices.Equal(before.Spec.ImportableNetworks, after.Spec.ImportableNetworks) ||
+			flavorsChanged(&before.Spec, &after.Spec)
 	},
 }

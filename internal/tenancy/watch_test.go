@@ -27,6 +27,9 @@ func TestAccessChanged(t *testing.T) {
 	sharing.Spec.ImportableNetworks = []pcapi.ImportableNetwork{{Name: "VM Network", Namespace: "team-a"}}
 	restricting := importing.DeepCopy()
 	restricting.Spec.NetworkImports = pcapi.ImportPolicyNone
+	flavors := func(allowed ...string) *pcapi.Cloud {
+		return &pcapi.Cloud{Spec: pcapi.CloudSpec{OpenStack: &pcapi.OpenStackCloud{Flavors: pcapi.OpenStackFlavors{Allowed: allowed}}}}
+	}
 	update := func(before, after *pcapi.Cloud) bool {
 		return accessChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 	}
@@ -41,6 +44,8 @@ func TestAccessChanged(t *testing.T) {
 		"imports changed: selected":               {update(open, importing), true},
 		"importable changed: selected":            {update(importing, listing), true},
 		"importableNetworks changed: selected":    {update(importing, sharing), true},
+		"allowed flavors changed: selected":       {update(flavors("m1.*"), flavors("m1.*", "g1")), true},
+		"other flavors changed: not selected":     {update(open, flavors()), false},
 		"networkImports changed: selected":        {update(importing, restricting), true},
 	} {
 		t.Run(name, func(t *testing.T) {

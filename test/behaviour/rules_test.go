@@ -34,6 +34,8 @@ const (
 	coresRule  = "cpu is a whole number of cores, 1-1024"
 	memoryRule = "memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
 	twoSizes   = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
+	otherSizes = "flavor cannot be set together with className, cpu or memory: remove them to use the flavor, or remove flavor"
+	flavorRule = "flavor is the name that the flavor has in the cloud, without control characters and spaces other than the usual one"
 	// twoNetworks is said of a VM or VmGroup with networkRef and network.
 	twoNetworks = "networkRef cannot be set together with network: name its Network in an interface of network.interfaces, or remove network"
 	aVMsID      = `{vmId: v1, cloud: home}`
@@ -144,6 +146,10 @@ var ruleCases = []ruleCase{
 
 	{kind: "VM", spec: `{vmname: web, className: small, memory: 1}`, says: "spec.className: Forbidden: " + twoSizes},
 	{kind: "VmGroup", spec: `{className: small, cpu: 1}`, says: "spec.className: Forbidden: " + twoSizes},
+	{kind: "VM", spec: `{vmname: web, flavor: m1.small, cpu: 1}`, says: "spec.flavor: Forbidden: " + otherSizes},
+	{kind: "VmGroup", spec: `{flavor: m1.small, className: small}`, says: "spec.flavor: Forbidden: " + otherSizes},
+	{kind: "VM", spec: `{vmname: web, flavor: "a\nb"}`, says: `spec.flavor: Invalid value: "a\nb": ` + flavorRule},
+	{kind: "VmGroup", spec: `{flavor: "a\u2028b"}`, says: `spec.flavor: Invalid value: "a\u2028b": ` + flavorRule},
 	{kind: "VM", spec: `{vmname: web, cpu: "0"}`, says: `spec.cpu: Invalid value: "0": ` + coresRule},
 	{kind: "VM", spec: `{vmname: web, memory: 512M}`, says: `spec.memory: Invalid value: "512M": ` + memoryRule},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"status":{"class":{"name":"small","hardware":{"cpu":1025,"memory":1}}}}`,

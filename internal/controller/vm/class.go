@@ -3,7 +3,6 @@ package vm
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/controller/vm/field"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -23,18 +21,6 @@ import (
 
 // classIndex finds the VMs that have not taken their class yet, by its name.
 const classIndex = "class"
-
-// explainFlavor adds the class to the error of a flavor that does not exist.
-func explainFlavor(vm *pcapi.VM, err error) error {
-	unknown, ok := errors.AsType[*cloud.Error](err)
-	if !ok || unknown.Code != cloud.CodeFlavorUnknown {
-		return err
-	}
-	explained := *unknown
-	explained.Detail = fmt.Sprintf("%s; VMClass %q names it in spec.openstack.flavor: name another class in spec.className, or ask an administrator to create the flavor",
-		unknown.Detail, vm.Spec.ClassName)
-	return &explained
-}
 
 // untakenClass returns the keys of classIndex.
 func untakenClass(vm *pcapi.VM) []string {

@@ -24,6 +24,7 @@
 //	rivals.go       other VMs that have the name or the server
 //	imports.go      which servers a VM may import
 //	class.go        the VMClass that a VM takes its size or flavor from
+//	flavor.go       flavors that a VM may name, and those that do not exist
 //	group.go        VmGroups that protect their members
 //	network.go      the Networks that a VM waits for
 //	addresses.go    static addresses that a VM asks for

@@ -49,11 +49,14 @@ func undone(vm *pcapi.VM, obs *observation, update cloud.Update, server cloud.Se
 	})
 }
 
-// possible returns an update without what the cloud cannot have, and without what it
-// refused lately of partsAside, so that other changes are made. A server that is to stay suspended is resumed
+// possible returns an update without what the cloud cannot have, without a flavor that is not allowed, and without what
+// the cloud refused lately of partsAside, so that other changes are made. A server that is to stay suspended is resumed
 // for a new size if updatePolicy allows restarts.
 func possible(vm *pcapi.VM, obs *observation, update cloud.Update) cloud.Update {
 	update = field.Possible(update, obs.Capabilities())
+	if obs.unflavored != nil {
+		update = update.Without(cloud.SizePart)
+	}
 	for part := range obs.aside {
 		update = update.Without(part)
 	}

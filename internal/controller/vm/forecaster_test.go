@@ -86,6 +86,7 @@ func running(change ...func(*pcapi.VM)) *pcapi.VM {
 	}), change...)...)
 }
 
+func hasTiny(vm *pcapi.VM)   { vm.Status.Hardware.Flavor = "tiny" }
 func fourCores(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) }
 func shows(state pcapi.VMState) func(*pcapi.VM) {
 	return func(vm *pcapi.VM) { vm.Status.State = state }
@@ -112,6 +113,9 @@ func TestForecastOfACreate(t *testing.T) {
 		"off, where each create starts it":        {vmWith(poweredOff), world{lacking(cloud.PowerAtCreate)}, []string{"{Create web  [cpu 2] }", "{PowerOff web  [] }"}, "in sync"},
 		"suspended":                               {vmWith(suspended), nil, []string{"{Create web  [cpu 2] }", "{Suspend web  [] }"}, "in sync"},
 		"a class":                                 {vmWith(ofClass("large")), nil, []string{"{Create web  [cpu 8 memory 4Gi] }"}, "in sync"},
+		"a flavor":                                {vmWith(ofFlavor("m1.large")), world{allowing("m1.*")}, []string{"{Create web  [flavor m1.large] }"}, "in sync"},
+		"a flavor that the Cloud does not allow":  {vmWith(ofFlavor("m1.large")), nil, nil, "stalled: Rejected, again in 10m0s"},
+		"a flavor that the cloud lacks":           {vmWith(ofFlavor("m1.large")), world{lacking(cloud.Flavors)}, nil, "stalled: Unsupported, again in 10m0s"},
 		"a class that does not exist":             {vmWith(ofClass("missing")), nil, nil, "blocked: ClassUnavailable by VMClass/missing"},
 		"a field that the cloud lacks":            {vmWith(suspended), world{lacking(cloud.Suspend)}, nil, "stalled: Unsupported, again in 10m0s"},
 		"the Cloud does not exist":                {vmWith(), world{noCloud}, nil, "blocked: CloudUnavailable by Cloud/default"},
@@ -148,6 +152,9 @@ func TestForecastOfAChange(t *testing.T) {
 		"tags, the cloud has no capability": {running(withTags("env", "prod")), world{lacking(Assumed...), wasListed}, nil, "stalled: Unsupported, again in 10m0s"},
 		"memory":                            {running(func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(4) }), nil, []string{"{Update web s1 [memory 2Gi to 4Gi] Wait}"}, "in sync"},
 		"a class":                           {running(ofClass("large")), nil, []string{"{Update web s1 [cpu 2 to 8 memory 2Gi to 4Gi] Wait}"}, "in sync"},
+		"a flavor":                          {running(hasTiny, ofFlavor("large")), world{allowing("large")}, []string{"{Update web s1 [flavor tiny to large] Wait}"}, "in sync"},
+		"the flavor that it has":            {running(hasTiny, ofFlavor("tiny")), nil, nil, "in sync"},
+		"a flavor that is not allowed":      {running(hasTiny, ofFlavor("large"), restartAllowed), nil, nil, "stalled: Rejected, again in 10m0s"},
 		"off, the guest is asked":           {running(poweredOff), nil, []string{"{PowerOff web s1 [] }"}, "in sync"},
 		"off, hard":                         {running(poweredOff, mode(pcapi.PowerOffModeHard)), nil, []string{"{PowerOff web s1 [] }"}, "in sync"},
 		"off, soft, and the cloud cannot":   {running(poweredOff, mode(pcapi.PowerOffModeSoft)), world{lacking(cloud.SoftPowerOff)}, nil, "stalled: Unsupported, again in 10m0s"},

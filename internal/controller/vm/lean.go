@@ -24,38 +24,26 @@ func LeanVM(o any) (any, error) {
 	}
 	vm.ManagedFields = nil
 	leanMeta(&vm.ObjectMeta)
-	share(&vm.APIVersion, &vm.Kind, &vm.Spec.ClassName, &vm.Spec.Template, &vm.Spec.Folder, &vm.Status.Host, &vm.Status.Cloud)
+	share(&vm.APIVersion, &vm.Kind, &vm.Spec.ClassName, &vm.Spec.Template, &vm.Spec.Folder)
+	share(&vm.Spec.Flavor)
 	share(&vm.Spec.PowerState)
 	share(&vm.Spec.DeletionPolicy)
 	share(&vm.Spec.ManagementPolicy)
 	share(&vm.Spec.UpdatePolicy)
-	share(&vm.Status.State)
 	if vm.Spec.CloudRef != nil {
 		share(&vm.Spec.CloudRef.Name)
 	}
 	if vm.Spec.NetworkRef != nil {
 		share(&vm.Spec.NetworkRef.Name)
 	}
-	if vm.Status.Image != nil {
-		share(&vm.Status.Image.Name, &vm.Status.Image.ID)
-	}
 	if vm.Spec.Network != nil {
 		for i := range vm.Spec.Network.Interfaces {
 			share(&vm.Spec.Network.Interfaces[i].Name, &vm.Spec.Network.Interfaces[i].NetworkRef.Name)
 		}
 	}
-	if vm.Status.Class != nil {
-		share(&vm.Status.Class.Name, &vm.Status.Class.Flavor)
-	}
-	if vm.Status.Hardware != nil {
-		share(&vm.Status.Hardware.Flavor)
-	}
 	leanMap(vm.Spec.Tags)
 	for i := range vm.Spec.SecurityGroups {
 		share(&vm.Spec.SecurityGroups[i])
-	}
-	for i := range vm.Status.SecurityGroups {
-		share(&vm.Status.SecurityGroups[i])
 	}
 	if vm.Spec.PublicAddress != nil {
 		share(&vm.Spec.PublicAddress.Network)
@@ -64,23 +52,41 @@ func LeanVM(o any) (any, error) {
 		share(&vm.Spec.Disks[i].Name)
 		share(&vm.Spec.Disks[i].Type)
 	}
-	for i := range vm.Status.Disks {
-		share(&vm.Status.Disks[i].Name, &vm.Status.Disks[i].Type)
-	}
 	if root := vm.Spec.RootDisk; root != nil {
 		share(&root.Size)
 		share(&root.Type)
 	}
-	if root := vm.Status.RootDisk; root != nil {
+	leanStatus(&vm.Status)
+	return vm, nil
+}
+
+func leanStatus(status *pcapi.VMStatus) {
+	share(&status.Host, &status.Cloud)
+	share(&status.State)
+	if status.Image != nil {
+		share(&status.Image.Name, &status.Image.ID)
+	}
+	if status.Class != nil {
+		share(&status.Class.Name, &status.Class.Flavor)
+	}
+	if status.Hardware != nil {
+		share(&status.Hardware.Flavor)
+	}
+	for i := range status.SecurityGroups {
+		share(&status.SecurityGroups[i])
+	}
+	for i := range status.Disks {
+		share(&status.Disks[i].Name, &status.Disks[i].Type)
+	}
+	if root := status.RootDisk; root != nil {
 		share(&root.Size, &root.Type)
 	}
-	vm.Status.Conditions = slices.Clone(vm.Status.Conditions) // a decoder allocates up to twice as many
-	for i := range vm.Status.Conditions {
-		c := &vm.Status.Conditions[i]
+	status.Conditions = slices.Clone(status.Conditions) // a decoder allocates up to twice as many
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
 		share(&c.Type, &c.Reason, &c.Message)
 		share(&c.Status)
 	}
-	return vm, nil
 }
 
 func leanMeta(m *metav1.ObjectMeta) {

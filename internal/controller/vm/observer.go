@@ -22,8 +22,8 @@ type observer struct {
 	probes   *probe.Prober
 }
 
-// relate observes the utilization where the listing does not include it, the class that
-// the VM takes, the Networks of a new VM, and other VMs that have the name or the server.
+// relate observes the utilization where the listing does not include it, the class or the
+// flavor that the VM takes, the Networks of a new VM, and other VMs that have the name or the server.
 func (o *observer) relate(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if !obs.Capabilities().Has(cloud.BulkStatus) && !obs.Capabilities().Has(cloud.NoStatus) {
 		obs.refresh = obs.View.Settings.PollInterval
@@ -38,6 +38,7 @@ func (o *observer) relate(ctx context.Context, vm *pcapi.VM, obs *observation) e
 	if err := o.observeImport(ctx, vm, obs); err != nil {
 		return err
 	}
+	observeFlavor(vm, obs)
 	if obs.Denied == nil {
 		if err := errors.Join(o.observeClass(ctx, vm, obs), o.observeRevert(ctx, vm, obs)); err != nil {
 			return err
@@ -69,8 +70,9 @@ func (o *observer) relate(ctx context.Context, vm *pcapi.VM, obs *observation) e
 	return nil
 }
 
-// observeReferences observes the objects that a VM refers to.
+// observeReferences observes the objects that a VM refers to, and whether it may have its flavor.
 func (o *observer) observeReferences(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	observeFlavor(vm, obs)
 	err := errors.Join(o.observeClass(ctx, vm, obs), o.observeRevert(ctx, vm, obs))
 	if vm.Status.VMID == "" && vm.Spec.Import == nil {
 		err = errors.Join(err, o.observeNetworks(ctx, vm, obs))

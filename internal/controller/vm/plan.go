@@ -33,6 +33,8 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 		return k.planWaiting(vm, obs, obs.detached)
 	case obs.unclassed != nil:
 		return k.planWaiting(vm, obs, obs.unclassed)
+	case obs.unflavored != nil:
+		return k.planWaiting(vm, obs, obs.unflavored)
 	case obs.rival != nil && obs.Claimed != "" && obs.SettleTimeLeft == 0:
 		return k.Do(k.Steps.Unclaim).Then(taken(obs, obs.rival))
 	case obs.rival != nil:
@@ -76,7 +78,7 @@ func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 	return p
 }
 
-// planWaiting plans for a VM whose Network or class is not ready. The claim of a create
+// planWaiting plans for a VM whose Network or class is not ready, or whose flavor is not allowed. The claim of a create
 // that had no effect is removed: it would keep the Network, so that a deletion
 // of the Network would wait for the VM.
 func (k *kind) planWaiting(vm *pcapi.VM, obs *observation, why error) plan {
@@ -200,7 +202,7 @@ func (k *kind) planChanges(vm *pcapi.VM, obs *observation, update cloud.Update) 
 	update = possible(vm, obs, update)
 	p, whole := k.planRestart(vm, obs)
 	refused, keeps := field.Unchangeable(vm, update, obs.Capabilities()), keepsSuspended(vm, obs, update)
-	rest := cmp.Or(field.Drift(vm, *obs.Resource, obs.Capabilities()), asideDrift(vm, obs), obs.unclassed)
+	rest := cmp.Or(field.Drift(vm, *obs.Resource, obs.Capabilities()), asideDrift(vm, obs), obs.unclassed, obs.unflavored)
 	_, aside := partAside(update)
 	switch {
 	case whole && refused != nil: // with such a change, the server could not be started again

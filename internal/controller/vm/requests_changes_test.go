@@ -26,6 +26,7 @@ func TestRequestsOfChanges(t *testing.T) {
 	bigger := func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(4), pcapi.GiB(8) }
 	oneGiB := withMemory(1)
 	hadClass := func(vm *pcapi.VM) { vm.Status.Class = classWith("c1", 2, 4); vm.Status.Class.Flavor = "small" }
+	allows := func(h *harness) { h.allowFlavors("*") }
 	needsStop := func(h *harness) { h.cloud.SetNeedsStop(true) }
 	keepsSize := func(h *harness) { h.cloud.SetKeepsSize(true) }
 	ignores := func(h *harness) { h.cloud.Ignore(cloudfake.UpdateServer) }
@@ -59,6 +60,21 @@ func TestRequestsOfChanges(t *testing.T) {
 			caps: withFlavors, vm: onRecord(hadClass, ofClass("c2"), restartAllowed), server: server(small), before: needsStop,
 		},
 		"flavor of a suspended one": {caps: allOf(), vm: onRecord(hadClass, ofClass("c2"), suspended, restartAllowed), server: server(small, asleep)},
+
+		"own flavor":                   {caps: withFlavors, vm: onRecord(ofFlavor("large")), server: server(small), before: allows},
+		"own flavor and off":           {caps: withFlavors, vm: onRecord(ofFlavor("large"), poweredOff), server: server(small), before: allows},
+		"own flavor and on":            {caps: withFlavors, vm: onRecord(ofFlavor("large")), server: server(small, stopped), before: allows},
+		"own flavor of another class":  {caps: withFlavors, vm: onRecord(hadClass, ofFlavor("large")), server: server(small), before: allows},
+		"own flavor that is gone":      {caps: withFlavors, vm: onRecord(ofFlavor("gone")), server: server(small), before: allows},
+		"own flavor that is there":     {caps: withFlavors, vm: onRecord(ofFlavor("small")), server: server(small)},
+		"own flavor without resize":    {caps: cloud.NewCapabilities(append(without(cloud.Resize), cloud.Flavors)...), vm: onRecord(ofFlavor("large")), server: server(small), before: allows},
+		"own flavor on one without":    {caps: everything, vm: onRecord(ofFlavor("large"), poweredOff, hard), server: server(), before: allows},
+		"own flavor that needs a stop": {caps: withFlavors, vm: onRecord(ofFlavor("large"), restartAllowed), server: server(small), before: both(allows, needsStop)},
+		"own flavor not allowed": {
+			caps: withFlavors, vm: onRecord(ofFlavor("large"), restartAllowed, poweredOff, hard, twoDisks()), server: server(small, hasDisks("data=1024")),
+		},
+		"own flavor not allowed, asleep": {caps: allOf(), vm: onRecord(ofFlavor("large"), suspended, restartAllowed), server: server(small, asleep)},
+		"size of a flavor removed":       {caps: withFlavors, vm: onRecord(bigger), server: server(small)},
 
 		"size and on":                       {caps: withSuspend, vm: onRecord(bigger), server: server(oneGiB, stopped)},
 		"size and on from suspended":        {caps: withSuspend, vm: onRecord(bigger), server: server(oneGiB, asleep)},

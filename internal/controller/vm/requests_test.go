@@ -251,7 +251,7 @@ func memory(quantity string) func(*pcapi.VM) {
 func nothing(vm *pcapi.VM) { vm.Spec.CPU = nil }
 
 func TestRequestsOfCreates(t *testing.T) {
-	core := cloud.NewCapabilities()
+	core, allows := cloud.NewCapabilities(), func(h *harness) { h.allowFlavors("*") }
 	tests := map[string]requestCase{
 		"minimal on a core cloud":                {caps: core, vm: vmWith(nothing)},
 		"minimal on a cloud with all":            {caps: allOf(), vm: vmWith(nothing)},
@@ -265,6 +265,11 @@ func TestRequestsOfCreates(t *testing.T) {
 		"class with flavor":                      {caps: allOf(), vm: vmWith(ofClass("c1"))},
 		"class with flavor on one without":       {caps: everything, vm: vmWith(ofClass("c1"))},
 		"class with a flavor that is gone":       {caps: allOf(), vm: vmWith(ofClass("c3"))},
+		"flavor":                                 {caps: allOf(), vm: vmWith(ofFlavor("small")), before: allows},
+		"flavor and the other fields":            {caps: allOf(), vm: complete(ofFlavor("small")), before: allows},
+		"flavor on one without":                  {caps: everything, vm: vmWith(ofFlavor("small")), before: allows},
+		"flavor that is gone":                    {caps: allOf(), vm: vmWith(ofFlavor("gone")), before: allows},
+		"flavor that is not allowed":             {caps: allOf(), vm: vmWith(ofFlavor("small"))},
 		"class on a core cloud":                  {caps: core, vm: vmWith(ofClass("plain"))},
 		"class that is missing":                  {caps: everything, vm: vmWith(ofClass("missing"))},
 		"template and folder":                    {caps: everything, vm: vmWith(func(vm *pcapi.VM) { vm.Spec.Template, vm.Spec.Folder = "debian", "team" })},
@@ -332,7 +337,7 @@ func runRequests(t *testing.T, group string, tests map[string]requestCase) {
 // TestRequestsHaveEachField fails if a field of a create is in no request of the cases.
 func TestRequestsHaveEachField(t *testing.T) {
 	found := map[string]bool{}
-	for _, vm := range []*pcapi.VM{complete(), complete(hasClass("c1", 2, 4), func(vm *pcapi.VM) { vm.Status.Class.Flavor = "small" })} {
+	for _, vm := range []*pcapi.VM{complete(), complete(ofFlavor("small"))} {
 		for _, attachments := range [][]cloud.Attachment{{{NetworkID: "a"}}, {{NetworkID: "a", Addresses: []string{"10.0.0.5"}}, {NetworkID: "b"}}} {
 			fields(found, pureKind.request(vm, obsWith(allOf(), func(obs *observation) {
 				obs.First, obs.userData, obs.interfaces = true, cloud.UserData(bootData), attachments

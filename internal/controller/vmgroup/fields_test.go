@@ -51,6 +51,11 @@ var examples = map[string]example{
 		set:   func(g *pcapi.VmGroup) { g.Spec.ClassName = "c1" },
 		value: `"c1"`, revision: "c9d7870011", added: `{"className":"c1","updatePolicy":"RestartAllowed"}`, removed: `{"className":null,"updatePolicy":"RestartAllowed"}`, waits: true,
 	},
+	"flavor": {
+		set:   func(g *pcapi.VmGroup) { g.Spec.Flavor = "m1.small" },
+		value: `"m1.small"`, revision: "7aaa1ffcf9", added: `{"flavor":"m1.small","updatePolicy":"RestartAllowed"}`, removed: `{"flavor":null,"updatePolicy":"RestartAllowed"}`,
+		lacked: "flavor", waits: true,
+	},
 	"template": {
 		set:   func(g *pcapi.VmGroup) { g.Spec.Template = "debian" },
 		value: `"debian"`, revision: "e43d52ff83", added: replaced, removed: replaced,
@@ -142,7 +147,7 @@ func TestEachFieldOfMembers(t *testing.T) {
 	for _, ex := range examples {
 		ex.set(whole)
 	}
-	if got := observedOf(whole).revision; got != "811e59474d" {
+	if got := observedOf(whole).revision; got != "139e5b00e3" {
 		t.Errorf("the revision of a group with all fields is %s", got)
 	}
 	for field := range reflect.TypeFor[pcapi.VmGroupSpec]().Fields() {
@@ -188,7 +193,7 @@ func observedOf(g *pcapi.VmGroup, members ...*pcapi.VM) *observation {
 	}
 	t := templateOf(g, name)
 	return &observation{claimed: true, template: t, revision: t.revision(), reachable: true, members: members, caps: cloud.NewCapabilities(
-		cloud.Idempotency, cloud.Labels, cloud.Folders, cloud.Resize, cloud.WithDisks, cloud.WithRootDisk, cloud.DiskTypes, cloud.Zones, cloud.WithAntiAffinity, cloud.Networks, cloud.WithInterfaces, cloud.Addresses)}
+		cloud.Idempotency, cloud.Labels, cloud.Folders, cloud.Resize, cloud.WithDisks, cloud.WithRootDisk, cloud.DiskTypes, cloud.Zones, cloud.WithAntiAffinity, cloud.Networks, cloud.WithInterfaces, cloud.Addresses, cloud.Flavors)}
 }
 
 // newMember returns a member that a group creates.

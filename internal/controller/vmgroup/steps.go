@@ -195,10 +195,10 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 
 // claimsMembers reports whether members are created with their claim, which saves the
 // write of it. Keys and labels make that safe. A member without a server could otherwise
-// not be deleted while the Cloud is away or the member waits for its Network, class or Secret.
+// not be deleted while the Cloud is away or the member waits for its Network, class or Secret, or for a flavor to be allowed.
 func (obs *observation) claimsMembers() bool {
 	t := obs.template
-	waits := t.NetworkRef != nil || t.Network != nil || t.ClassName != "" || t.Bootstrap != nil && t.Bootstrap.CloudInit.UserDataSecretRef != nil
+	waits := t.NetworkRef != nil || t.Network != nil || t.ClassName != "" || t.Flavor != "" || t.Bootstrap != nil && t.Bootstrap.CloudInit.UserDataSecretRef != nil
 	return obs.reachable && !waits && obs.caps.Has(cloud.Idempotency) && obs.caps.Has(cloud.Labels)
 }
 

@@ -19,7 +19,7 @@ type template struct{ pcapi.VMSpec }
 
 func templateOf(g *pcapi.VmGroup, cloud string) template {
 	t := template{pcapi.VMSpec{
-		CloudRef: &pcapi.CloudReference{Name: cloud}, CPU: g.Spec.CPU.Canonical(), Memory: g.Spec.Memory.Canonical(), ClassName: g.Spec.ClassName,
+		CloudRef: &pcapi.CloudReference{Name: cloud}, CPU: g.Spec.CPU.Canonical(), Memory: g.Spec.Memory.Canonical(), ClassName: g.Spec.ClassName, Flavor: g.Spec.Flavor,
 		Template: g.Spec.Template, Zone: g.Spec.Zone, NetworkRef: g.Spec.NetworkRef, Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), RootDisk: rootDiskOf(g),
 		SecurityGroups: g.Spec.SecurityGroups, PublicAddress: g.Spec.PublicAddress,
 		Tags: g.Spec.Tags, PowerOffMode: g.Spec.PowerOffMode, PowerOffTimeout: g.Spec.PowerOffTimeout, ReadinessProbe: g.Spec.ReadinessProbe, Approval: g.Spec.Approval,
@@ -58,12 +58,13 @@ type revised struct {
 	AntiAffinity *pcapi.VMAntiAffinity `json:"antiAffinity,omitempty"`
 	Interfaces   []pcapi.VMInterface   `json:"interfaces,omitempty"`
 	RootDisk     *pcapi.VMRootDisk     `json:"rootDisk,omitempty"`
+	Flavor       pcapi.VMFlavor        `json:"flavor,omitempty"`
 }
 
 func revisedOf(s *pcapi.VMSpec) revised {
 	r := revised{
 		Class: s.ClassName, CPU: s.CPU, Memory: s.Memory, Template: s.Template, Bootstrap: s.Bootstrap, Disks: s.Disks, Zone: s.Zone, AntiAffinity: s.AntiAffinity,
-		RootDisk: s.RootDisk,
+		RootDisk: s.RootDisk, Flavor: s.Flavor,
 	}
 	if s.CloudRef != nil {
 		r.Cloud = s.CloudRef.Name
@@ -89,7 +90,7 @@ func (t template) revision() string {
 func (t template) sizeOnly(vm *pcapi.VM) bool {
 	has, wants := revisedOf(&vm.Spec), revisedOf(&t.VMSpec)
 	for _, r := range []*revised{&has, &wants} {
-		r.Class, r.CPU, r.Memory, r.Disks, r.RootDisk = "", nil, nil, nil, nil
+		r.Class, r.Flavor, r.CPU, r.Memory, r.Disks, r.RootDisk = "", "", nil, nil, nil, nil
 	}
 	return equality.Semantic.DeepEqual(has, wants) && contains(t.Disks, vm.Spec.Disks) && t.rootFits(vm)
 }
@@ -100,7 +101,7 @@ func (t template) stored(vm *pcapi.VM) bool {
 }
 
 func (t template) sized(vm *pcapi.VM) bool {
-	return vm.Spec.ClassName == t.ClassName && vm.Spec.CPU.Count() == t.CPU.Count() && vm.Spec.Memory.MiB() == t.Memory.MiB()
+	return vm.Spec.ClassName == t.ClassName && vm.Spec.Flavor == t.Flavor && vm.Spec.CPU.Count() == t.CPU.Count() && vm.Spec.Memory.MiB() == t.Memory.MiB()
 }
 
 // kept reports whether the fields of a member that the group keeps as they are match the
@@ -126,7 +127,7 @@ func (t template) share(vm *pcapi.VM) {
 // values, because the response to a write is decoded into them.
 func (t template) apply(vm *pcapi.VM) {
 	own := t.DeepCopy()
-	vm.Spec.ClassName, vm.Spec.CPU, vm.Spec.Memory = own.ClassName, own.CPU, own.Memory
+	vm.Spec.ClassName, vm.Spec.Flavor, vm.Spec.CPU, vm.Spec.Memory = own.ClassName, own.Flavor, own.CPU, own.Memory
 	// A change of the others replaces and restarts no server: they are not part of the revision.
 	vm.Spec.ReadinessProbe, vm.Spec.PowerOffMode, vm.Spec.PowerOffTimeout = own.ReadinessProbe, own.PowerOffMode, own.PowerOffTimeout
 	t.share(vm)

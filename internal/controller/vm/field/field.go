@@ -2,7 +2,8 @@
 // does not depend on the life cycle of the server. No function reads or calls anything but its arguments.
 //
 //	field.go         what all fields make together
-//	size.go          cpu, memory and className, status.hardware
+//	size.go          cpu, memory, className and flavor, status.hardware
+//	flavor.go        clouds that lack flavor
 //	template.go      template, status.image
 //	folder.go        folder
 //	zone.go          zone, status.zone, status.host
@@ -66,7 +67,7 @@ type Context struct {
 }
 
 // all are the fields in the order in which plans and messages name them.
-var all = []Field{size, template, folder, Zone, Network, SecurityGroups, PublicAddress, AntiAffinity, RootDisk, Disks, Tags, bootstrap, Probe, power}
+var all = []Field{size, Flavor, template, folder, Zone, Network, SecurityGroups, PublicAddress, AntiAffinity, RootDisk, Disks, Tags, bootstrap, Probe, power}
 
 // reported are the parts of a server of which Drift reports the changes that a cloud cannot make.
 var reported = []cloud.Part{cloud.LabelPart, cloud.GroupPart, cloud.AddressPart, cloud.DiskPart}

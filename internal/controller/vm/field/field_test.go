@@ -115,6 +115,7 @@ var examples = map[string]example{
 		vm.Spec.ClassName = "c1"
 		vm.Status.Class = &pcapi.VMClassStatus{Name: "c1", Hardware: pcapi.VMClassHardware{CPU: *pcapi.Cores(4), Memory: *pcapi.GiB(4)}}
 	}, lacked: "className", created: true, changes: `cpu=4 memory=4096Mi`},
+	"flavor":   {set: func(vm *pcapi.VM) { vm.Spec.Flavor = "large" }, lacked: "flavor", created: true, changes: `flavor="large"`},
 	"template": {set: func(vm *pcapi.VM) { vm.Spec.Template = "debian" }, lacked: "template", created: true},
 	"folder":   {set: func(vm *pcapi.VM) { vm.Spec.Folder = "team" }, lacked: "folder", created: true},
 	"zone":     {set: func(vm *pcapi.VM) { vm.Spec.Zone = "z1" }, lacked: "zone", created: true},
@@ -165,7 +166,7 @@ func TestEachFieldOfTheSpec(t *testing.T) {
 			with, without := &pcapi.VM{}, &pcapi.VM{}
 			ex.set(with)
 			create := func(vm *pcapi.VM) (req cloud.CreateServer, shown []string) {
-				in := Context{Capabilities: cloud.NewCapabilities(cloud.Labels, cloud.PowerAtCreate)}
+				in := Context{Capabilities: cloud.NewCapabilities(cloud.Labels, cloud.PowerAtCreate, cloud.Flavors)}
 				for _, i := range controller.InterfacesOf(vm) {
 					in.Interfaces = append(in.Interfaces, cloud.Attachment{NetworkID: i.NetworkRef.Name})
 				}
@@ -180,7 +181,7 @@ func TestEachFieldOfTheSpec(t *testing.T) {
 			if described := !cmp.Equal(shown, shownBefore); described != ex.created {
 				t.Errorf("a plan of a create shows the field: %t, want %t", described, ex.created)
 			}
-			server := cloud.Server{State: cloud.StateActive, CPU: 1, MemoryMiB: 1 << 10, RootDisk: cloud.RootDisk{SizeMiB: 1 << 10}}
+			server := cloud.Server{State: cloud.StateActive, CPU: 1, MemoryMiB: 1 << 10, Flavor: "small", RootDisk: cloud.RootDisk{SizeMiB: 1 << 10}}
 			update, none := Difference(with, server), cloud.NewCapabilities()
 			equal(t, "changes of a server", "["+ex.changes+"]", fmt.Sprint(update))
 			if shown := len(DescribeUpdate(server, update.Without(cloud.PowerPart))) > 0; shown != (len(update.Without(cloud.PowerPart)) > 0) {

@@ -16,7 +16,7 @@ const mibPerGiB = 1 << 10
 
 var size = Field{
 	Lacking: func(vm *pcapi.VM, caps cloud.Capabilities) []string {
-		if caps.Has(cloud.Sizing) {
+		if caps.Has(cloud.Sizing) || vm.Spec.Flavor != "" {
 			return nil
 		}
 		return sizeFields(vm, vm.Spec.CPU != nil, vm.Spec.Memory != nil)
@@ -94,14 +94,17 @@ func sizeOf(vm *pcapi.VM) (cores, mib int) {
 // flavorOf returns the name of the flavor that a VM is to have where sizes have names; empty
 // if its size decides.
 func flavorOf(vm *pcapi.VM) string {
-	if vm.Spec.ClassName == "" || !ClassTaken(vm) {
-		return ""
+	switch {
+	case vm.Spec.ClassName == "":
+		return string(vm.Spec.Flavor)
+	case ClassTaken(vm):
+		return vm.Status.Class.Flavor
 	}
-	return vm.Status.Class.Flavor
+	return ""
 }
 
 // sizeChange is the part of the difference that is about the size. A size of 0 is one that
-// the cloud does not report. Where the class names a flavor and the server shows its flavor,
+// the cloud does not report. Where the VM or its class names a flavor and the server shows its flavor,
 // only these are compared: the flavor may have another size than the class.
 func sizeChange(vm *pcapi.VM, server cloud.Server) (update cloud.Update) {
 	if flavor := flavorOf(vm); flavor != "" && server.Flavor != "" {
@@ -122,8 +125,11 @@ func sizeChange(vm *pcapi.VM, server cloud.Server) (update cloud.Update) {
 
 // sizeFields returns the fields of the spec that cores and memory come from.
 func sizeFields(vm *pcapi.VM, cpu, memory bool) []string {
-	if vm.Spec.ClassName != "" {
+	switch {
+	case vm.Spec.ClassName != "":
 		return []string{"className"}
+	case vm.Spec.Flavor != "":
+		return []string{"flavor"}
 	}
 	return append(when(cpu, "cpu"), when(memory, "memory")...)
 }

@@ -14,6 +14,7 @@ func TestSizeChangeComparesFlavorsWhereBothHaveOne(t *testing.T) {
 			vm.Status.Class = &pcapi.VMClassStatus{Name: "c1", Flavor: flavor, Hardware: pcapi.VMClassHardware{CPU: *pcapi.Cores(2), Memory: *pcapi.GiB(4)}}
 		})
 	}
+	own := vmWith(func(vm *pcapi.VM) { vm.Spec.Flavor, vm.Spec.CPU = "small", nil })
 	for name, tc := range map[string]struct {
 		vm     *pcapi.VM
 		server cloud.Server
@@ -22,6 +23,10 @@ func TestSizeChangeComparesFlavorsWhereBothHaveOne(t *testing.T) {
 		"the flavor, of another size":           {of("small"), cloud.Server{Flavor: "small", CPU: 1, MemoryMiB: 1024}, nil},
 		"another flavor, of the class's size":   {of("small"), cloud.Server{Flavor: "large", CPU: 2, MemoryMiB: 4096}, cloud.Update{cloud.SetFlavor("small")}},
 		"a server without a flavor, other size": {of("small"), cloud.Server{CPU: 1, MemoryMiB: 4096}, cloud.Update{cloud.SetCPU(2)}},
+		"its own flavor, another one":           {own, cloud.Server{Flavor: "large", CPU: 2, MemoryMiB: 4096}, cloud.Update{cloud.SetFlavor("small")}},
+		"its own flavor, the same":              {own, cloud.Server{Flavor: "small", CPU: 1, MemoryMiB: 1024}, nil},
+		"its own flavor, and none is shown":     {own, cloud.Server{CPU: 1, MemoryMiB: 1024}, nil},
+		"its own flavor, a resize goes on":      {own, cloud.Server{Flavor: cloud.FlavorPending}, cloud.Update{cloud.SetFlavor("small")}},
 		"a class without a flavor, other size":  {of(""), cloud.Server{Flavor: "small", CPU: 2, MemoryMiB: 1024}, cloud.Update{cloud.SetMemory(4096)}},
 	} {
 		t.Run(name, func(t *testing.T) { equal(t, "change", tc.want, sizeChange(tc.vm, tc.server)) })

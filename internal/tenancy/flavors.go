@@ -1,0 +1,30 @@
+package tenancy
+
+import (
+	"fmt"
+	"slices"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// MayHaveFlavor returns why a VM may not name a flavor; nil if it may. The flavor of a VMClass is one that an
+// administrator names, and needs no permission.
+func MayHaveFlavor(spec *pcapi.CloudSpec, name string) error {
+	if cloud.MatchesFlavor(allowedFlavors(spec), name) {
+		return nil
+	}
+	return fmt.Errorf("VMs may not name flavor %q: ask the administrator of the Cloud to list it in spec.openstack.flavors.allowed or to offer a VMClass, or change spec.flavor", name)
+}
+
+func allowedFlavors(spec *pcapi.CloudSpec) []string {
+	if spec.OpenStack == nil {
+		return nil
+	}
+	return spec.OpenStack.Flavors.Allowed
+}
+
+// flavorsChanged reports whether two specs allow different flavors.
+func flavorsChanged(before, after *pcapi.CloudSpec) bool {
+	return !slices.Equal(allowedFlavors(before), allowedFlavors(after))
+}
