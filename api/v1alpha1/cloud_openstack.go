@@ -148,8 +148,8 @@ type OpenStackImages struct {
 
 // OpenStackFlavors says which flavor servers have.
 type OpenStackFlavors struct {
-	// default is the name of the flavor of VMs without cpu, memory and flavor, at most 255
-	// characters. If it is empty, VMs need a size.
+	// default is the name of the flavor of VMs without className, cpu, memory and flavor, at
+	// most 255 characters. If it is empty, VMs need one of these.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Default string `json:"default,omitempty"`
@@ -161,16 +161,24 @@ type OpenStackFlavors struct {
 	// +optional
 	Match FlavorMatch `json:"match,omitempty"`
 
-	// allowed are patterns of the names of the flavors that VMs may have, at most 64 of
+	// allowed are patterns of the names of the flavors that are chosen for a size, at most 64 of
 	// 1-255 characters each: * stands for any characters, and the others for themselves.
-	// Other flavors but the default one count as not there. Empty means all, for sizes and for
-	// VMClasses; spec.flavor of a VM or VmGroup may name only what is listed here.
+	// Other flavors but the default one are chosen by name only. Empty means all.
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
 	// +listType=set
 	// +optional
 	Allowed []string `json:"allowed,omitempty"`
+
+	// selectable are patterns of the names of the flavors that VMs and VmGroups may name in
+	// spec.flavor, as in allowed. Empty means none. VMClasses may name all.
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	// +listType=set
+	// +optional
+	Selectable []string `json:"selectable,omitempty"`
 }
 
 // OpenStackSecurityGroups says which security groups servers have.

@@ -46,7 +46,7 @@ func (c *VMCores) UnmarshalJSON(value []byte) error {
 // VMFlavor is the name of a flavor of the cloud. It has 1-255 characters, which can be printed.
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=255
-// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",reason=FieldValueInvalid,message="flavor is the name that the flavor has in the cloud, without control characters and spaces other than the usual one"
+// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{M}\\\\p{N}\\\\p{P}\\\\p{S} ]*$')",reason=FieldValueInvalid,message="flavor is the name that the flavor has in the cloud, of printable characters, among which the only space is U+0020"
 type VMFlavor string
 
 // VMMemory is an amount of memory: an integer, which is in GiB, or a quantity in whole Mi, Gi

@@ -66,7 +66,7 @@ type VmGroupSpec struct {
 
 	// flavor is the name of the flavor of the cloud that each member has, 1-255 characters,
 	// instead of className, cpu and memory. VMs may name those that
-	// spec.openstack.flavors.allowed of the Cloud lists. A change resizes the members.
+	// spec.openstack.flavors.selectable of the Cloud lists. A change resizes the members.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Flavor",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +optional
 	Flavor VMFlavor `json:"flavor,omitempty"`

@@ -60,6 +60,9 @@ func clientSpec(c *pcapi.Cloud) *pcapi.CloudSpec {
 	spec.PollInterval, spec.SettleTime, spec.UtilizationStep = metav1.Duration{}, nil, 0
 	spec.OrphanPolicy, spec.AllowedNamespaces = "", nil
 	spec.Imports, spec.Importable, spec.NetworkImports, spec.ImportableNetworks = "", nil, "", nil
+	if spec.OpenStack != nil {
+		spec.OpenStack.Flavors.Selectable = nil
+	}
 	// What counts is the data, not the name that it is found by.
 	spec.CredentialsSecretRef = nil
 	return spec

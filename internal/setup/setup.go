@@ -145,26 +145,8 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if err := serveDiagnostics(mgr, opts, &options); err != nil {
 		return err
 	}
-	if err := vmcontroller.SetupWithManager(ctx, mgr, options); err != nil {
-		return fmt.Errorf("set up the VM controller: %w", err)
-	}
-	if err := vmgroupcontroller.SetupWithManager(ctx, mgr, options); err != nil {
-		return fmt.Errorf("set up the VmGroup controller: %w", err)
-	}
-	if err := networkcontroller.SetupWithManager(ctx, mgr, options); err != nil {
-		return fmt.Errorf("set up the Network controller: %w", err)
-	}
-	if err := vmsnapshotcontroller.SetupWithManager(ctx, mgr, options); err != nil {
-		return fmt.Errorf("set up the VMSnapshot controller: %w", err)
-	}
-	if err := vmconsolerequestcontroller.SetupWithManager(ctx, mgr, options); err != nil {
-		return fmt.Errorf("set up the VMConsoleRequest controller: %w", err)
-	}
-	if err := cloudcontroller.SetupWithManager(ctx, mgr, options); err != nil {
-		return fmt.Errorf("set up the Cloud controller: %w", err)
-	}
-	if err := gpuinfocontroller.SetupWithManager(ctx, mgr, options); err != nil {
-		return fmt.Errorf("set up the GPUInfo controller: %w", err)
+	if err := controllersOfKinds(ctx, mgr, options); err != nil {
+		return err
 	}
 	if err := objectmetrics.SetupWithManager(mgr, opts.Scope); err != nil {
 		return err
@@ -179,6 +161,27 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if endpoint := strings.TrimSpace(opts.DefaultEndpoint); endpoint != "" && opts.Scope.Selects(nil) {
 		if err := mgr.Add(cloudcontroller.Bootstrap{Client: mgr.GetClient(), Endpoint: endpoint}); err != nil {
 			return fmt.Errorf("add the default Cloud: %w", err)
+		}
+	}
+	return nil
+}
+
+// controllersOfKinds sets up the controller of each kind.
+func controllersOfKinds(ctx context.Context, mgr manager.Manager, options controller.Options) error {
+	for _, kind := range []struct {
+		name  string
+		setUp func(context.Context, ctrl.Manager, controller.Options) error
+	}{
+		{"VM", vmcontroller.SetupWithManager},
+		{"VmGroup", vmgroupcontroller.SetupWithManager},
+		{"Network", networkcontroller.SetupWithManager},
+		{"VMSnapshot", vmsnapshotcontroller.SetupWithManager},
+		{"VMConsoleRequest", vmconsolerequestcontroller.SetupWithManager},
+		{"Cloud", cloudcontroller.SetupWithManager},
+		{"GPUInfo", gpuinfocontroller.SetupWithManager},
+	} {
+		if err := kind.setUp(ctx, mgr, options); err != nil {
+			return fmt.Errorf("set up the %s controller: %w", kind.name, err)
 		}
 	}
 	return nil

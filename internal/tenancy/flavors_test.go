@@ -7,8 +7,8 @@ import (
 )
 
 func TestFlavorsThatVMsMayName(t *testing.T) {
-	openStack := func(allowed ...string) pcapi.CloudSpec {
-		return pcapi.CloudSpec{Type: pcapi.CloudTypeOpenStack, OpenStack: &pcapi.OpenStackCloud{Flavors: pcapi.OpenStackFlavors{Default: "m1.small", Allowed: allowed}}}
+	openStack := func(selectable ...string) pcapi.CloudSpec {
+		return pcapi.CloudSpec{Type: pcapi.CloudTypeOpenStack, OpenStack: &pcapi.OpenStackCloud{Flavors: pcapi.OpenStackFlavors{Default: "m1.small", Selectable: selectable}}}
 	}
 	for name, tc := range map[string]struct {
 		spec   pcapi.CloudSpec
@@ -20,7 +20,7 @@ func TestFlavorsThatVMsMayName(t *testing.T) {
 		"others are listed":                  {openStack("m1.*"), "g1.large", false},
 		"none is listed":                     {openStack(), "m1.large", false},
 		"the default one, and it is not":     {openStack(), "m1.small", false},
-		"another type of cloud has no lists": {pcapi.CloudSpec{Type: pcapi.CloudTypeREST}, "m1.small", false},
+		"another type of cloud has no names": {pcapi.CloudSpec{Type: pcapi.CloudTypeREST}, "m1.small", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if err := MayHaveFlavor(&tc.spec, tc.flavor); (err == nil) != tc.may {

@@ -27,8 +27,8 @@ func TestAccessChanged(t *testing.T) {
 	sharing.Spec.ImportableNetworks = []pcapi.ImportableNetwork{{Name: "VM Network", Namespace: "team-a"}}
 	restricting := importing.DeepCopy()
 	restricting.Spec.NetworkImports = pcapi.ImportPolicyNone
-	flavors := func(allowed ...string) *pcapi.Cloud {
-		return &pcapi.Cloud{Spec: pcapi.CloudSpec{OpenStack: &pcapi.OpenStackCloud{Flavors: pcapi.OpenStackFlavors{Allowed: allowed}}}}
+	flavors := func(selectable ...string) *pcapi.Cloud {
+		return &pcapi.Cloud{Spec: pcapi.CloudSpec{OpenStack: &pcapi.OpenStackCloud{Flavors: pcapi.OpenStackFlavors{Selectable: selectable}}}}
 	}
 	update := func(before, after *pcapi.Cloud) bool {
 		return accessChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})

@@ -35,7 +35,7 @@ const (
 	memoryRule = "memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
 	twoSizes   = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
 	otherSizes = "flavor cannot be set together with className, cpu or memory: remove them to use the flavor, or remove flavor"
-	flavorRule = "flavor is the name that the flavor has in the cloud, without control characters and spaces other than the usual one"
+	flavorRule = "flavor is the name that the flavor has in the cloud, of printable characters, among which the only space is U+0020"
 	// twoNetworks is said of a VM or VmGroup with networkRef and network.
 	twoNetworks = "networkRef cannot be set together with network: name its Network in an interface of network.interfaces, or remove network"
 	aVMsID      = `{vmId: v1, cloud: home}`

@@ -58,9 +58,12 @@ func TestFlavorForCertainHostsIsChosenByItsNameOnly(t *testing.T) {
 		t.Errorf("by name: %+v, want 7 CPUs", server)
 	}
 	limited := newClient(t, p, &wire{}, func(c *openstack.Config) { c.Flavors = []string{"t-2-*"} })
-	if _, err := limited.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Flavor: special}); !cloud.Is(err, cloud.Rejected) ||
+	if _, err := limited.CreateServer(t.Context(), cloud.CreateServer{Name: "limited", CPU: 7}); !cloud.Is(err, cloud.Rejected) ||
 		!strings.Contains(err.Error(), "there are: t-2-2 (2 CPUs, 2048 MiB), t1 (1 CPUs, 512 MiB)") {
-		t.Errorf("a flavor that is not allowed: %v, want it Rejected with those that are", err)
+		t.Errorf("a size of which no flavor is allowed: %v, want it Rejected with those that are", err)
+	}
+	if server := create(t, limited, cloud.CreateServer{Name: "limited", Flavor: special}); server.CPU != 7 {
+		t.Errorf("by name, which is not allowed for sizes: %+v, want 7 CPUs", server)
 	}
 }
 

@@ -69,7 +69,7 @@ func (c *flavorClient) matches(f flavor, w wish) bool {
 		return f.Name == w.name
 	case w.size == size{}:
 		return c.defaultFlavor != "" && f.Name == c.defaultFlavor
-	case f.isSpecial() && !c.chosenBySize(f) && f.Name != w.current:
+	case c.byNameOnly(f) && f.Name != w.current:
 		return false
 	case c.atLeast:
 		return f.VCPUs >= w.size.cpu && f.MemoryMiB >= w.size.mib
@@ -99,7 +99,7 @@ func (c *flavorClient) noFlavor(op string, w wish) *cloud.Error {
 	case w.name != "":
 		return cloud.UnknownFlavor(op, transport.Truncate(w.name, 128), there)
 	case w.size == size{} && c.defaultFlavor == "":
-		return refuse(op, cloud.Rejected, "the VM has neither cpu nor memory, and spec.openstack.flavors.default of the Cloud is empty; %s", there)
+		return refuse(op, cloud.Rejected, "the VM has neither className, flavor, cpu nor memory, and spec.openstack.flavors.default of the Cloud is empty; %s", there)
 	case w.size == size{}:
 		return misconfigured("flavors.default", refuse(op, cloud.Rejected,
 			"no flavor is named %s, which is spec.openstack.flavors.default of the Cloud; %s", quote(c.defaultFlavor), there))
@@ -140,7 +140,7 @@ func (c *flavorClient) none() string {
 func (c *flavorClient) there(disks bool) string {
 	var names []string
 	for _, f := range c.all {
-		if f.Disabled {
+		if f.Disabled || !c.allows(f) {
 			continue
 		}
 		disk := ""
@@ -152,7 +152,7 @@ func (c *flavorClient) there(disks bool) string {
 			disk = fmt.Sprintf(", disk of %d GiB", f.Disk)
 		}
 		kind := ""
-		if f.isSpecial() && !c.chosenBySize(f) {
+		if c.byNameOnly(f) {
 			kind = ", by name only"
 		}
 		names = append(names, fmt.Sprintf("%s (%d CPUs, %d MiB%s%s)", transport.Printable(f.Name), f.VCPUs, f.MemoryMiB, disk, kind))

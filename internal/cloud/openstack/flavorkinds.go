@@ -7,15 +7,15 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// allows reports whether VMs may have a flavor: it is the default one, or its name matches what is allowed.
+// allows reports whether a flavor is chosen for a size: it is the default one, or its name matches what is allowed.
 func (c *flavorClient) allows(f flavor) bool {
 	return len(c.allowed) == 0 || f.Name == c.defaultFlavor || cloud.MatchesFlavor(c.allowed, f.Name)
 }
 
-// chosenBySize reports whether a flavor for certain hosts or devices is chosen by its size, too: it is the default one, or
-// the administrator names it among those that are allowed.
-func (c *flavorClient) chosenBySize(f flavor) bool {
-	return f.Name == c.defaultFlavor || len(c.allowed) > 0 && c.allows(f)
+// byNameOnly reports whether a flavor is not chosen for a size: it is not allowed, or it is for certain hosts or devices and the
+// administrator does not name it among those that are allowed.
+func (c *flavorClient) byNameOnly(f flavor) bool {
+	return !c.allows(f) || f.isSpecial() && f.Name != c.defaultFlavor && len(c.allowed) == 0
 }
 
 // special are the namespaces of extra specs by which nova selects hosts, or gives a server devices. Those of resources and

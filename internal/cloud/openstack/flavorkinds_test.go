@@ -49,8 +49,9 @@ func TestFlavorsForCertainHostsAreChosenByNameOnly(t *testing.T) {
 		"the default, by its size":             {req: cloud.CreateServer{CPU: 1, MemoryMiB: 1024}, flavor: "f2"},
 		"allowed, by name":                     {req: cloud.CreateServer{Flavor: "gpu"}, allowed: []string{"x", "g*"}, flavor: "f1"},
 		"allowed, by size":                     {req: cloud.CreateServer{CPU: 4, MemoryMiB: 8192}, allowed: []string{"gpu"}, flavor: "f1"},
-		"not allowed, by name: as if it were not there": {
-			req: cloud.CreateServer{Flavor: "gpu"}, allowed: []string{"l*"}, says: `no flavor is named "gpu"; there are: large (4 CPUs, 8192 MiB), small (1 CPUs, 1024 MiB)`,
+		"not allowed, by name":                 {req: cloud.CreateServer{Flavor: "gpu"}, allowed: []string{"l*"}, flavor: "f1"},
+		"unknown, by name: names what is allowed": {
+			req: cloud.CreateServer{Flavor: "none"}, allowed: []string{"l*"}, says: `no flavor is named "none"; there are: large (4 CPUs, 8192 MiB), small (1 CPUs, 1024 MiB)`,
 		},
 		"not allowed, by size":           {req: cloud.CreateServer{CPU: 4, MemoryMiB: 8192}, allowed: []string{"s*"}, says: "there are: small (1 CPUs, 1024 MiB)"},
 		"the default is always allowed":  {allowed: []string{"l*"}, flavor: "f2"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -86,12 +85,12 @@ func (c *flavorClient) flavorFor(ctx context.Context, op string, w wish) (flavor
 	}
 }
 
-// listFlavors returns the flavors that VMs may have.
+// listFlavors returns the flavors of the project.
 func (c *flavorClient) listFlavors(ctx context.Context, op string) ([]flavor, *cloud.Error) {
 	call := &call{about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/flavors/detail", path: "flavors/detail", op: op}
 	all, err := listPages(ctx, c.session, call, url.Values{}, "flavors", func(f flavor) string { return f.ID })
 	if err != nil {
 		err.Detail = "listing the flavors: " + err.Detail
 	}
-	return slices.DeleteFunc(all, func(f flavor) bool { return !c.allows(f) }), err
+	return all, err
 }

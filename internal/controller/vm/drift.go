@@ -53,10 +53,7 @@ func undone(vm *pcapi.VM, obs *observation, update cloud.Update, server cloud.Se
 // the cloud refused lately of partsAside, so that other changes are made. A server that is to stay suspended is resumed
 // for a new size if updatePolicy allows restarts.
 func possible(vm *pcapi.VM, obs *observation, update cloud.Update) cloud.Update {
-	update = field.Possible(update, obs.Capabilities())
-	if obs.unflavored != nil {
-		update = update.Without(cloud.SizePart)
-	}
+	update = obs.allowed(field.Possible(update, obs.Capabilities()))
 	for part := range obs.aside {
 		update = update.Without(part)
 	}

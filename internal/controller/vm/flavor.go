@@ -11,15 +11,24 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// observeFlavor finds out whether the Cloud allows the flavor that the VM names. A server that has the flavor keeps it.
+// observeFlavor finds out whether the Cloud allows the flavor that the VM names. A server that has the flavor keeps
+// it, and a cloud that is not available gets nothing: whether it has flavors at all is not known.
 func observeFlavor(vm *pcapi.VM, obs *observation) {
 	name := string(vm.Spec.Flavor)
-	if name == "" || obs.Spec == nil || obs.Resource != nil && obs.Resource.Flavor == name {
+	if name == "" || obs.Spec == nil || !obs.Available() || obs.Resource != nil && obs.Resource.Flavor == name {
 		return
 	}
 	if refused := tenancy.MayHaveFlavor(obs.Spec, name); refused != nil {
 		obs.unflavored = reconciler.Stalled(pcapi.RejectedReason, controller.RecheckRefused, refused)
 	}
+}
+
+// allowed returns an update without a flavor that the Cloud does not allow.
+func (obs *observation) allowed(update cloud.Update) cloud.Update {
+	if obs.unflavored == nil {
+		return update
+	}
+	return update.Without(cloud.SizePart)
 }
 
 // explainFlavor adds to the error of a flavor that does not exist who names it, and what helps.

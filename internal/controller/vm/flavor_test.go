@@ -5,6 +5,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
@@ -99,7 +101,7 @@ func (h *harness) allowFlavors(patterns ...string) {
 
 func allowing(patterns ...string) func(*pcapi.Cloud) {
 	return func(c *pcapi.Cloud) {
-		c.Spec.OpenStack = &pcapi.OpenStackCloud{Flavors: pcapi.OpenStackFlavors{Allowed: patterns}}
+		c.Spec.OpenStack = &pcapi.OpenStackCloud{Flavors: pcapi.OpenStackFlavors{Selectable: patterns}}
 	}
 }
 
@@ -153,7 +155,7 @@ func TestFlavorThatTheCloudDoesNotAllowIsRejected(t *testing.T) {
 			h.allowFlavors(patterns...)
 			h.mustReconcile()
 			h.wantCalls()
-			h.wantCondition(pcapi.StalledCondition, "True Rejected", `VMs may not name flavor "small"`, "spec.openstack.flavors.allowed", "VMClass", "spec.flavor")
+			h.wantCondition(pcapi.StalledCondition, "True Rejected", `VMs may not name flavor "small"`, "spec.openstack.flavors.selectable", "VMClass", "spec.flavor")
 			h.wantCondition(pcapi.CreatedCondition, "False Rejected")
 			h.wantNoWords("secret", "large", "tiny")
 
@@ -169,6 +171,18 @@ func TestFlavorThatTheCloudDoesNotAllowIsRejected(t *testing.T) {
 		h.wantCalls()
 		h.wantCondition(pcapi.StalledCondition, "True Rejected", `VMs may not name flavor "small"`)
 	})
+}
+
+func TestServerThatWasStoppedForAFlavorIsLeftToItsOwnerOnceThatIsNotListed(t *testing.T) {
+	h := harnessWithServer(t, withFlavors, onRecord(ofFlavor("small"), restartAllowed, func(vm *pcapi.VM) {
+		vm.Spec.PowerState, vm.Status.StoppedTime = pcapi.PowerUnmanaged, new(metav1.Now())
+	}), serverWith(withFlavor))
+	h.allowFlavors("large")
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False Rejected", `VMs may not name flavor "small"`)
+	if since := h.vm().Status.StoppedTime; since != nil {
+		t.Errorf("the stop of %s is still on record, so that the server is started when its owner stops it", since)
+	}
 }
 
 // The spec is edited after a create whose answer was lost, and the server does not exist.

@@ -102,7 +102,7 @@ func (o *observer) observeRefusal(vm *pcapi.VM, obs *observation) {
 	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate {
 		o.Tracker.AcceptShutdown(vm.UID, time.Time{})
 	}
-	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && !obs.NeedsStop() && obs.Resource != nil && sizeFirst(field.Difference(vm, *obs.Resource)) {
+	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && !obs.NeedsStop() && obs.Resource != nil && sizeFirst(obs.allowed(field.Difference(vm, *obs.Resource))) {
 		o.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
 	}
 	obs.refusal, _ = o.Tracker.RefusalOf(vm.UID, vm.Generation)

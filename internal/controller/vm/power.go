@@ -23,7 +23,7 @@ func (c *changer) recordStop(ctx context.Context, vm *pcapi.VM) error {
 // reportStop removes the record of a stop once the server runs and is not to be stopped.
 func reportStop(vm *pcapi.VM, obs *observation) {
 	server := obs.Resource
-	runs := server != nil && server.State == cloud.StateActive && !obs.Working && (obs.refusal != "" || !stopWanted(vm, *server, obs.Now))
+	runs := server != nil && server.State == cloud.StateActive && !obs.Working && (obs.refusal != "" || !stopWanted(vm, obs))
 	if runs || obs.Gone || vm.Spec.PowerState != pcapi.PowerUnmanaged {
 		vm.Status.StoppedTime = nil
 	}

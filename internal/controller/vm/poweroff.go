@@ -40,9 +40,9 @@ func shutdownRequested(vm *pcapi.VM, now time.Time) *metav1.Time {
 }
 
 // stopWanted reports whether a server that runs is to be stopped.
-func stopWanted(vm *pcapi.VM, server cloud.Server, now time.Time) bool {
-	update := field.Difference(vm, server)
-	return update.PowersOff() || restartOf(vm, now) == restartDue || update.Resizes() && vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed
+func stopWanted(vm *pcapi.VM, obs *observation) bool {
+	update := obs.allowed(field.Difference(vm, *obs.Resource))
+	return update.PowersOff() || restartOf(vm, obs.Now) == restartDue || update.Resizes() && vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed
 }
 
 // stop stops the server before a change of its size, or for a restart. It returns nil once

@@ -30,7 +30,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if vm.Spec.ClassName == "" {
 		vm.Status.Class = nil
 	}
-	if server := obs.Resource; obs.Gone || server != nil && !stopWanted(vm, *server, obs.Now) {
+	if obs.Gone || obs.Resource != nil && !stopWanted(vm, obs) {
 		vm.Status.ShutdownRequestedTime = nil
 	}
 	reportStop(vm, obs)

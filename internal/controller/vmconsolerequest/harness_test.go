@@ -33,6 +33,9 @@ var (
 	ctrlRequest = ctrl.Request{NamespacedName: key}
 )
 
+// printed is what the console of the server printed.
+const printed = "login: "
+
 // consoles is a cloud whose consoles a function reads.
 type consoles struct {
 	*cloudfake.Cloud
@@ -69,7 +72,7 @@ func newHarness(t *testing.T, caps cloud.Capabilities, objects ...client.Object)
 	h := &harness{t: t, now: startTime, private: private}
 	h.cloud = &consoles{
 		Cloud: cloudfake.New(cloudfake.Options{Capabilities: caps, Clock: func() time.Time { return h.now }}),
-		read:  func(string, int) (string, error) { return "login: ", nil },
+		read:  func(string, int) (string, error) { return printed, nil },
 	}
 	h.cloud.AddServers(cloud.Server{ID: "s1", Name: "vm", State: cloud.StateActive, Labels: labelsOf("vm-uid")})
 	for _, o := range objects {
@@ -163,11 +166,11 @@ func (h *harness) wantReady(want string, parts ...string) {
 }
 
 // wantText checks the text that the one who asked can read.
-func (h *harness) wantText(want string) {
+func (h *harness) wantText() {
 	h.t.Helper()
 	got, err := h.private.Open("uid", h.request().Status.Console)
-	if err != nil || got != want {
-		h.t.Errorf("got %q, %v; want %q", got, err, want)
+	if err != nil || got != printed {
+		h.t.Errorf("got %q, %v; want %q", got, err, printed)
 	}
 }
 

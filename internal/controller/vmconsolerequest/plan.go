@@ -2,6 +2,7 @@ package vmconsolerequest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -54,12 +55,13 @@ func untilExpired(r *pcapi.VMConsoleRequest, obs *observation, outcome error) er
 		}
 		return min(d, left)
 	}
-	switch e := outcome.(type) {
-	case *reconciler.WaitError:
+	if e, ok := errors.AsType[*reconciler.WaitError](outcome); ok {
 		e.After = within(e.After)
-	case *reconciler.BlockedError:
+	}
+	if e, ok := errors.AsType[*reconciler.BlockedError](outcome); ok {
 		e.RequeueAfter = within(e.RequeueAfter)
-	case *reconciler.StalledError:
+	}
+	if e, ok := errors.AsType[*reconciler.StalledError](outcome); ok {
 		e.Recheck = within(e.Recheck)
 	}
 	return outcome

@@ -132,10 +132,13 @@ func (t template) changeable(vm *pcapi.VM, caps cloud.Capabilities) bool {
 // A member with others that the Cloud lacks is created, and is Unsupported itself.
 var required = []field.Field{field.Flavor, field.Disks, field.RootDisk, field.Tags, field.SecurityGroups, field.PublicAddress, field.Zone, field.AntiAffinity, field.Network, field.Probe}
 
-// lacking returns the field of the spec that the Cloud certainly cannot give to a new member,
+// lacking returns the field of the spec that the Cloud certainly cannot or may not give to a new member,
 // empty for none. Then no member may be replaced by one.
 func (obs *observation) lacking() string {
-	if !obs.reachable {
+	switch {
+	case obs.unflavored != nil:
+		return "flavor"
+	case !obs.reachable:
 		return ""
 	}
 	member := &pcapi.VM{Spec: obs.template.VMSpec}

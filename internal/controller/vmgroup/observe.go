@@ -35,9 +35,11 @@ type observation struct {
 	revision string
 	// caps is what the Cloud can do, and step its utilizationStep. reachable is whether it
 	// is ready.
-	caps      cloud.Capabilities
-	reachable bool
-	step      int32
+	caps cloud.Capabilities
+	// unflavored is why members may not have the flavor of the template; nil if they may.
+	unflavored error
+	reachable  bool
+	step       int32
 	// members of the group, by name, including those that are being deleted. They are
 	// shared with the cache and must not be changed.
 	members []*pcapi.VM
@@ -135,6 +137,9 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 		return nil
 	}
 	obs.caps = controller.Capabilities(c)
+	if flavor := string(obs.template.Flavor); flavor != "" && obs.caps.Has(cloud.Flavors) {
+		obs.unflavored = tenancy.MayHaveFlavor(&c.Spec, flavor)
+	}
 	obs.reachable = meta.IsStatusConditionTrue(c.Status.Conditions, pcapi.ReadyCondition)
 	obs.step = max(1, c.Spec.UtilizationStep)
 	obs.recovering = k.memory.observeErrors(g.UID, obs, k.clock(), graceOn(c, obs.caps))

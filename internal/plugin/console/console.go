@@ -114,7 +114,7 @@ func (c *command) run(ctx context.Context, api client.Client) error {
 }
 
 // sequences are those by which a program colours text, moves the cursor or names a terminal (ECMA-48: CSI and OSC).
-var sequences = regexp.MustCompile("\x1b\\[[0-?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)")
+var sequences = regexp.MustCompile("\x1b\\[[\\x30-\\x3f]*[\\x20-\\x2f]*[\\x40-\\x7e]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)")
 
 // plain returns a text without these sequences, each line of which ends with a line feed: a console also has carriage returns.
 func plain(text string) string {

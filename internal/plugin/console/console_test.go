@@ -48,7 +48,8 @@ func operator(answer func(*pcapi.VMConsoleRequest)) interceptor.Funcs {
 			return c.Create(ctx, o, options...)
 		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-			if reads++; reads == 1 {
+			reads++
+			if reads == 1 {
 				return apierrors.NewServiceUnavailable("the API server is restarted")
 			}
 			if err := c.Get(ctx, key, o, options...); err != nil {
