@@ -19,13 +19,13 @@ func observeFlavor(vm *pcapi.VM, obs *observation) {
 		return
 	}
 	if refused := tenancy.MayHaveFlavor(obs.Spec, name); refused != nil {
-		obs.unflavored = reconciler.Stalled(pcapi.RejectedReason, controller.RecheckRefused, refused)
+		obs.flavorRefused = reconciler.Stalled(pcapi.RejectedReason, controller.RecheckRefused, refused)
 	}
 }
 
 // allowed returns an update without a flavor that the Cloud does not allow.
 func (obs *observation) allowed(update cloud.Update) cloud.Update {
-	if obs.unflavored == nil {
+	if obs.flavorRefused == nil {
 		return update
 	}
 	return update.Without(cloud.SizePart)

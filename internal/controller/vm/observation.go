@@ -32,8 +32,8 @@ type observation struct {
 	// says why it cannot take that of the spec.
 	class     *pcapi.VMClassStatus
 	unclassed error
-	// unflavored says why the VM may not have the flavor that its spec names; nil if it may, or has it.
-	unflavored error
+	// flavorRefused says why the VM may not have the flavor that its spec names; nil if it may, or has it.
+	flavorRefused error
 	// snapshot is what the VM is to be reverted to, nil for nothing; unreverted says why it
 	// cannot be reverted to that of the spec.
 	snapshot   *pcapi.VMSnapshot

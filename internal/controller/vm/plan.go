@@ -33,8 +33,8 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 		return k.planWaiting(vm, obs, obs.detached)
 	case obs.unclassed != nil:
 		return k.planWaiting(vm, obs, obs.unclassed)
-	case obs.unflavored != nil:
-		return k.planWaiting(vm, obs, obs.unflavored)
+	case obs.flavorRefused != nil:
+		return k.planWaiting(vm, obs, obs.flavorRefused)
 	case obs.rival != nil && obs.Claimed != "" && obs.SettleTimeLeft == 0:
 		return k.Do(k.Steps.Unclaim).Then(taken(obs, obs.rival))
 	case obs.rival != nil:
@@ -202,7 +202,7 @@ func (k *kind) planChanges(vm *pcapi.VM, obs *observation, update cloud.Update) 
 	update = possible(vm, obs, update)
 	p, whole := k.planRestart(vm, obs)
 	refused, keeps := field.Unchangeable(vm, update, obs.Capabilities()), keepsSuspended(vm, obs, update)
-	rest := cmp.Or(field.Drift(vm, *obs.Resource, obs.Capabilities()), asideDrift(vm, obs), obs.unclassed, obs.unflavored)
+	rest := cmp.Or(field.Drift(vm, *obs.Resource, obs.Capabilities()), asideDrift(vm, obs), obs.unclassed, obs.flavorRefused)
 	_, aside := partAside(update)
 	switch {
 	case whole && refused != nil: // with such a change, the server could not be started again

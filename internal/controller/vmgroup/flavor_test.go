@@ -16,7 +16,7 @@ func TestGroupWhoseFlavorIsNotListedReplacesNoMember(t *testing.T) {
 	if got := obs.lacking(); got != "" {
 		t.Errorf("with a flavor that is listed, a new member lacks %q", got)
 	}
-	obs.unflavored = errors.New(`VMs may not name flavor "g1.large"`)
+	obs.flavorRefused = errors.New(`VMs may not name flavor "g1.large"`)
 	if got := obs.lacking(); got != "flavor" {
 		t.Errorf("a new member lacks %q, want flavor", got)
 	}

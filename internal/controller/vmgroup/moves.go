@@ -136,7 +136,7 @@ var required = []field.Field{field.Flavor, field.Disks, field.RootDisk, field.Ta
 // empty for none. Then no member may be replaced by one.
 func (obs *observation) lacking() string {
 	switch {
-	case obs.unflavored != nil:
+	case obs.flavorRefused != nil:
 		return "flavor"
 	case !obs.reachable:
 		return ""

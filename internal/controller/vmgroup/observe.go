@@ -36,10 +36,10 @@ type observation struct {
 	// caps is what the Cloud can do, and step its utilizationStep. reachable is whether it
 	// is ready.
 	caps cloud.Capabilities
-	// unflavored is why members may not have the flavor of the template; nil if they may.
-	unflavored error
-	reachable  bool
-	step       int32
+	// flavorRefused is why members may not have the flavor of the template; nil if they may.
+	flavorRefused error
+	reachable     bool
+	step          int32
 	// members of the group, by name, including those that are being deleted. They are
 	// shared with the cache and must not be changed.
 	members []*pcapi.VM
@@ -138,7 +138,7 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 	}
 	obs.caps = controller.Capabilities(c)
 	if flavor := string(obs.template.Flavor); flavor != "" && obs.caps.Has(cloud.Flavors) {
-		obs.unflavored = tenancy.MayHaveFlavor(&c.Spec, flavor)
+		obs.flavorRefused = tenancy.MayHaveFlavor(&c.Spec, flavor)
 	}
 	obs.reachable = meta.IsStatusConditionTrue(c.Status.Conditions, pcapi.ReadyCondition)
 	obs.step = max(1, c.Spec.UtilizationStep)

@@ -63,8 +63,8 @@ func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 	case len(m.protected) > 0:
 		return &reconciler.StalledError{Reason: pcapi.MembersStalledReason, Cause: fmt.Errorf(
 			"VM %s: deletion protection is on, so the group does not delete it: remove its annotation %s to continue", m.protected[0].Name, pcapi.DeletionProtectionAnnotation)}
-	case obs.unflavored != nil:
-		return reconciler.Stalled(pcapi.RejectedReason, 0, fmt.Errorf("members are neither changed nor replaced: %w", obs.unflavored))
+	case obs.flavorRefused != nil:
+		return reconciler.Stalled(pcapi.RejectedReason, 0, fmt.Errorf("members are neither changed nor replaced: %w", obs.flavorRefused))
 	case obs.lacking() != "":
 		return reconciler.Stalled(pcapi.UnsupportedReason, 0, fmt.Errorf(
 			"this cloud cannot set %[1]s, so members are neither changed nor replaced: remove it from the spec, or set it back", obs.lacking()))
