@@ -23,7 +23,7 @@ type VMConsoleRequestSpec struct {
 	Lines int32 `json:"lines,omitempty"`
 
 	// publicKey is the key that the text is encrypted with: a point of the curve P-256 in the
-	// uncompressed form of SEC 1, 65 bytes in base64. Required. Only who has the private key can
+	// uncompressed form of SEC 1, 65 bytes in base64. Required. Only the holder of the private key can
 	// read the text.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Public Key",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MaxLength=88
