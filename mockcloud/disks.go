@@ -1,6 +1,7 @@
 package mockcloud
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
@@ -19,6 +20,17 @@ type Disk struct {
 	Size int `json:"size"`
 	// Type is one of DiskTypes.
 	Type string `json:"type,omitempty"`
+	// Keep is whether the disk is kept when the server is deleted. The ledger has which are.
+	Keep bool `json:"keep,omitempty"`
+}
+
+// patchDisk is a disk as a change has it.
+type patchDisk struct {
+	Name string `json:"name"`
+	// Size is 0 for a disk that keeps its size. Keep is nil for one that is kept or not as before.
+	Size int    `json:"size,omitempty"`
+	Type string `json:"type,omitempty"`
+	Keep *bool  `json:"keep,omitempty"`
 }
 
 // RootDisk is the disk that a server boots from.
@@ -37,7 +49,8 @@ const (
 
 var diskName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-func checkDisks(disks []Disk) error {
+// checkDisks returns an error for disks that no server could have. Their sizes are at least as given.
+func checkDisks(disks []Disk, least int) error {
 	if len(disks) > maxDisks {
 		return invalid("more than %d disks", maxDisks)
 	}
@@ -48,7 +61,7 @@ func checkDisks(disks []Disk) error {
 			return invalid("disk %q: a name is a DNS label", disk.Name)
 		case names[disk.Name]:
 			return invalid("disk %q: it is there twice", disk.Name)
-		case disk.Size < 1 || disk.Size > maxDiskSize:
+		case disk.Size < least || disk.Size > maxDiskSize:
 			return invalid("disk %q: the size is 1-%d GiB", disk.Name, maxDiskSize)
 		case len(disk.Type) > maxText:
 			return invalid("disk %q: type is longer than %d bytes", disk.Name, maxText)
@@ -75,6 +88,7 @@ func (d *RootDisk) check() error {
 
 // supportedDisks returns an error for disks whose capability is off.
 func supportedDisks(c *core, disks []Disk, root *RootDisk) error {
+	kept := slices.ContainsFunc(disks, func(d Disk) bool { return d.Keep })
 	typed := root != nil && root.Type != "" || slices.ContainsFunc(disks, func(d Disk) bool { return d.Type != "" })
 	switch {
 	case disks != nil && !c.has(Disks):
@@ -83,6 +97,8 @@ func supportedDisks(c *core, disks []Disk, root *RootDisk) error {
 		return unsupported("rootDisk")
 	case typed && !c.has(WithDiskTypes):
 		return unsupported("diskTypes")
+	case kept && !c.has(KeepDisks):
+		return unsupported("keepDisks")
 	}
 	return nil
 }
@@ -132,17 +148,27 @@ func shownDisks(c *core, disks []Disk, root *RootDisk) ([]Disk, *RootDisk) {
 	if !c.has(WithRootDisk) {
 		root = nil
 	}
-	if c.has(WithDiskTypes) {
-		return disks, root
-	}
 	disks = slices.Clone(disks)
 	for i := range disks {
-		disks[i].Type = ""
+		disks[i].Keep = disks[i].Keep && c.has(KeepDisks)
+		if !c.has(WithDiskTypes) {
+			disks[i].Type = ""
+		}
 	}
-	if root != nil {
+	if root != nil && !c.has(WithDiskTypes) {
 		root = &RootDisk{Size: root.Size}
 	}
 	return disks, root
+}
+
+// keptDisks returns the names of the disks that are kept when the server is deleted.
+func keptDisks(disks []Disk) (names []string) {
+	for _, disk := range disks {
+		if disk.Keep {
+			names = append(names, disk.Name)
+		}
+	}
+	return names
 }
 
 // sizeOfDisk returns the size of the disk of this name, 0 if there is none.
@@ -158,10 +184,12 @@ func sizeOfDisk(disks []Disk, name string) int {
 func (p patchServer) checkGrowth(r *record) error {
 	for _, disk := range p.Disks {
 		has := sizeOfDisk(r.Disks, disk.Name)
-		if disk.Size < has {
+		switch {
+		case has == 0 && disk.Size == 0:
+			return invalid("disk %q: the server has no such disk", disk.Name)
+		case disk.Size != 0 && disk.Size < has:
 			return invalid("disk %q: it has %d GiB and cannot shrink", disk.Name, has)
-		}
-		if has > 0 {
+		case has > 0:
 			continue // it keeps its type
 		}
 		if err := admitDiskType(disk.Type); err != nil {
@@ -171,7 +199,7 @@ func (p patchServer) checkGrowth(r *record) error {
 	if p.RootDisk != nil && r.RootDisk != nil && p.RootDisk.Size < r.RootDisk.Size {
 		return invalid("rootDisk: it has %d GiB and cannot shrink", r.RootDisk.Size)
 	}
-	if len(withDisks(r.Disks, p.Disks)) > maxDisks {
+	if len(p.withDisks(r.Disks)) > maxDisks {
 		return invalid("more than %d disks", maxDisks)
 	}
 	return nil
@@ -189,23 +217,56 @@ func (p patchServer) changesRootDisk(r *record) bool {
 	return p.RootDisk != nil && p.RootDisk.Size != deref(r.RootDisk, RootDisk{}).Size
 }
 
-func (p patchServer) changesDisks(r *record) bool {
-	return slices.ContainsFunc(p.Disks, func(d Disk) bool { return sizeOfDisk(r.Disks, d.Name) != d.Size })
+// disks returns the disks of the change.
+func (p patchServer) disks() (disks []Disk) {
+	for _, disk := range p.Disks {
+		disks = append(disks, Disk{Name: disk.Name, Size: disk.Size, Type: disk.Type, Keep: deref(disk.Keep, false)})
+	}
+	return disks
 }
 
-// withDisks returns the disks after those of changed were added, or gave their sizes to the ones of
-// their names.
-func withDisks(disks, changed []Disk) []Disk {
+// checkDisks returns an error for disks that no change could make.
+func (p patchServer) checkDisks() error {
+	for _, disk := range p.Disks {
+		if disk.Size == 0 && disk.Keep == nil {
+			return invalid("disk %q has neither size nor keep", disk.Name)
+		}
+	}
+	return checkDisks(p.disks(), 0)
+}
+
+// supportedDisks returns an error for disks whose capability is off.
+func (p patchServer) supportedDisks(c *core) error {
+	if !c.has(KeepDisks) && slices.ContainsFunc(p.Disks, func(d patchDisk) bool { return d.Keep != nil }) {
+		return unsupported("keepDisks")
+	}
+	return supportedDisks(c, p.disks(), p.RootDisk)
+}
+
+// resizesDisks reports whether the change adds or grows disks.
+func (p patchServer) resizesDisks(r *record) bool {
+	return slices.ContainsFunc(p.Disks, func(d patchDisk) bool { return d.Size != 0 && sizeOfDisk(r.Disks, d.Name) != d.Size })
+}
+
+// withDisks returns the disks after those of the change were added, or gave what they have to the ones of their names.
+func (p patchServer) withDisks(disks []Disk) []Disk {
 	next := slices.Clone(disks)
-	for _, disk := range changed {
-		if i := slices.IndexFunc(next, func(d Disk) bool { return d.Name == disk.Name }); i >= 0 {
-			next[i].Size = disk.Size
+	for _, disk := range p.Disks {
+		i := slices.IndexFunc(next, func(d Disk) bool { return d.Name == disk.Name })
+		if i < 0 {
+			next = append(next, typedDisks(Disk{Name: disk.Name, Size: disk.Size, Type: disk.Type, Keep: deref(disk.Keep, false)})...)
 			continue
 		}
-		if disk.Type == "" {
-			disk.Type = DiskTypes[0]
-		}
-		next = append(next, disk)
+		next[i].Size, next[i].Keep = cmp.Or(disk.Size, next[i].Size), deref(disk.Keep, next[i].Keep)
 	}
 	return next
+}
+
+// typedDisks returns the disks with the type that they get without one.
+func typedDisks(disks ...Disk) []Disk {
+	disks = slices.Clone(disks)
+	for i := range disks {
+		disks[i].Type = cmp.Or(disks[i].Type, DiskTypes[0])
+	}
+	return disks
 }

@@ -62,6 +62,8 @@ type LedgerEntry struct {
 	RequestID string `json:"requestId,omitempty"`
 	// Fields are the fields that an update changed.
 	Fields []string `json:"fields,omitempty"`
+	// KeptDisks are the names of the disks that were kept when the server was deleted, in the last entry of the deletion.
+	KeptDisks []string `json:"keptDisks,omitempty"`
 	// Final is set on a delete that is not asynchronous: OpGone does not follow.
 	Final bool `json:"final,omitempty"`
 }

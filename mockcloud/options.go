@@ -48,7 +48,9 @@ const (
 	WithRootDisk Capability = "rootDisk"
 	// WithDiskTypes is that the types of new disks can be chosen: see DiskTypes.
 	WithDiskTypes Capability = "diskTypes"
-	Zones         Capability = "zones"
+	// KeepDisks is that disks can be kept when their server is deleted. It needs Disks.
+	KeepDisks Capability = "keepDisks"
+	Zones     Capability = "zones"
 	// WithAntiAffinity is that servers can be kept on different hosts.
 	WithAntiAffinity Capability = "antiAffinity"
 	// GuestHeartbeat is that servers show whether an agent in their guest runs.
@@ -77,7 +79,7 @@ const (
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
 	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend, Interfaces, StaticAddresses,
-	WithSecurityGroups, PublicAddresses, NetworkDNS, Routers, DualStack, WithRootDisk, WithDiskTypes, Console,
+	WithSecurityGroups, PublicAddresses, NetworkDNS, Routers, DualStack, WithRootDisk, WithDiskTypes, KeepDisks, Console,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

@@ -79,6 +79,7 @@ func (rs *records) replace(next *record, changes ...Change) error {
 // the fields of the server. The caller holds core.mu.
 func (rs *records) remove(r *record, at time.Time, how LedgerEntry) error {
 	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
+	how.KeptDisks = keptDisks(r.Disks)
 	entry, change := rs.core.entry(how)
 	changes := []Change{change, {Bucket: bucketServers, Key: r.ID}}
 	var key *keyRecord

@@ -128,7 +128,7 @@ func (s *servers) createNow(body createServer, key *keyRecord, requestID string)
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		PowerState: deref(body.PowerState, PowerOn),
-		Host:       s.hosts.pick(hosts), AntiAffinity: body.AntiAffinity, Disks: withDisks(nil, body.Disks), RootDisk: rootDiskOf(body.RootDisk), CreatedAt: now, UpdatedAt: now,
+		Host:       s.hosts.pick(hosts), AntiAffinity: body.AntiAffinity, Disks: typedDisks(body.Disks...), RootDisk: rootDiskOf(body.RootDisk), CreatedAt: now, UpdatedAt: now,
 		SecurityGroups: groupsOrDefault(body.SecurityGroups),
 	}}
 	if asked := body.attachments(); len(asked) > 0 {

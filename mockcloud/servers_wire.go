@@ -41,7 +41,7 @@ type patchServer struct {
 	// PowerOffMode is how a PowerState of Off is reached: PowerOffHard, the default, or PowerOffSoft.
 	PowerOffMode *string            `json:"powerOffMode"`
 	Labels       map[string]*string `json:"labels"`
-	Disks        []Disk             `json:"disks"`
+	Disks        []patchDisk        `json:"disks"`
 	// RootDisk has its size alone.
 	RootDisk *RootDisk `json:"rootDisk"`
 
@@ -145,11 +145,11 @@ func (p patchServer) supported(c *core) error {
 	case p.PublicAddress != nil && !c.has(PublicAddresses):
 		return unsupported("publicAddress")
 	}
-	return supportedDisks(c, p.Disks, p.RootDisk)
+	return p.supportedDisks(c)
 }
 
 func (p patchServer) check() error {
-	if err := checkDisks(p.Disks); err != nil {
+	if err := p.checkDisks(); err != nil {
 		return err
 	}
 	if err := p.checkRootDisk(); err != nil {
@@ -182,7 +182,7 @@ func (b createServer) check() error {
 	if len(b.UserData) > maxUserData {
 		return invalid("userData has %d bytes, and at most %d are allowed", len(b.UserData), maxUserData)
 	}
-	if err := checkDisks(b.Disks); err != nil {
+	if err := checkDisks(b.Disks, 1); err != nil {
 		return err
 	}
 	if err := b.RootDisk.check(); err != nil {

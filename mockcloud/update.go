@@ -3,6 +3,7 @@ package mockcloud
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -73,7 +74,7 @@ func (s *servers) updateNow(r *record, body patchServer, requestID string) (*rec
 
 // resizes reports whether p changes the size of r.
 func (p patchServer) resizes(r *record) bool {
-	return p.CPU != nil && *p.CPU != r.CPU || p.Memory != nil && *p.Memory != r.Memory || p.changesDisks(r) || p.changesRootDisk(r)
+	return p.CPU != nil && *p.CPU != r.CPU || p.Memory != nil && *p.Memory != r.Memory || p.resizesDisks(r) || p.changesRootDisk(r)
 }
 
 // applyTo changes r and returns the names of the changed fields.
@@ -94,8 +95,8 @@ func (p patchServer) applyTo(r *record) []string {
 		}
 		fields = append(fields, "powerState")
 	}
-	if p.changesDisks(r) {
-		r.Disks = withDisks(r.Disks, p.Disks)
+	if disks := p.withDisks(r.Disks); !slices.Equal(disks, r.Disks) {
+		r.Disks = disks
 		fields = append(fields, "disks")
 	}
 	if p.changesRootDisk(r) {

@@ -163,6 +163,8 @@ const (
 	// DisksDetachedReason is that of the event of a deletion of a VM that had disks which
 	// others attached: they were detached before, and are kept.
 	DisksDetachedReason = "DisksDetached"
+	// DisksKeptReason is that of the event of a deletion of a VM with disks that are kept.
+	DisksKeptReason = "DisksKept"
 	// DriftReason surfaces when the server differs from the spec in a way that
 	// the operator cannot correct.
 	DriftReason = "Drift"

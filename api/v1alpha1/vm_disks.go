@@ -7,7 +7,7 @@ import (
 )
 
 // VMDisk is a disk of a VM beside those of its template. It is created empty with the VM,
-// or added to it, and deleted with it.
+// or added to it.
 type VMDisk struct {
 	// name identifies the disk among those of the VM. Required, 1-63 characters: lower-case
 	// letters, digits and hyphens, which are not at the ends.
@@ -26,7 +26,22 @@ type VMDisk struct {
 	// cloud decides. Cannot be changed once the VM has the disk.
 	// +optional
 	Type VMDiskType `json:"type,omitempty"`
+
+	// deletionPolicy is what happens to the disk when the VM is deleted in the cloud: Delete,
+	// the default, deletes it with the VM, and Keep detaches it and leaves it in the cloud.
+	// +optional
+	DeletionPolicy VMDiskDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// VMDiskDeletionPolicy is what happens to a disk when its VM is deleted in the cloud.
+// +kubebuilder:validation:Enum=Delete;Keep
+type VMDiskDeletionPolicy string
+
+// Values of VMDiskDeletionPolicy.
+const (
+	VMDiskDelete VMDiskDeletionPolicy = "Delete"
+	VMDiskKeep   VMDiskDeletionPolicy = "Keep"
+)
 
 // VMRootDisk is the disk that a VM boots from.
 // +kubebuilder:validation:XValidation:rule="has(self.size) || has(self.type)",reason=FieldValueRequired,message="rootDisk has neither size nor type: set one of them, or remove rootDisk"
@@ -90,6 +105,10 @@ type VMDiskStatus struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Type string `json:"type,omitempty"`
+
+	// deletionPolicy is Keep if the cloud keeps the disk when the VM is deleted. Absent otherwise.
+	// +optional
+	DeletionPolicy VMDiskDeletionPolicy `json:"deletionPolicy,omitempty"`
 
 	// lost is true for a disk of the spec that the VM had and does not have any more: it was
 	// removed in the cloud. It is not created again.

@@ -56,6 +56,9 @@ const (
 	// WithDisks, and that of the root disk with WithRootDisk. The types have names. A call with
 	// a name that the cloud does not have is Rejected, and creates nothing.
 	DiskTypes Capability = "diskTypes"
+	// KeepDisks is that disks of WithDisks can be kept when their server is deleted: in a create,
+	// when one is added, and by a SetDiskKeep. Servers show which are.
+	KeepDisks Capability = "keepDisks"
 	// Zones is that a server can be created in a zone, and shows it.
 	Zones Capability = "zones"
 	// WithAntiAffinity is that a server can be kept on another host than those of its

@@ -17,6 +17,8 @@ const (
 	DiskPart
 	// GroupPart are the security groups: the server may have any state.
 	GroupPart
+	// KeepPart is whether disks are kept when the server is deleted: the server may have any state.
+	KeepPart
 	// AddressPart is the public address: the server may have any state.
 	AddressPart
 	// PowerPart is whether the server runs.
@@ -80,16 +82,11 @@ func (c SetFlavor) String() string { return fmt.Sprintf("flavor=%q", string(c)) 
 
 // SetDisk adds the disk to the server if it has none of the name, and else gives it this size, which is not smaller than
 // the one that it has: a smaller size is Rejected, and the update changes nothing then. A disk that the server has keeps
-// its type, whatever that of the change.
+// its type, and is kept or not as before, whatever the change says of that.
 type SetDisk Disk
 
-// Needs returns WithDisks, and DiskTypes if the change has a type.
-func (c SetDisk) Needs() []Capability {
-	if c.Type != "" {
-		return []Capability{WithDisks, DiskTypes}
-	}
-	return []Capability{WithDisks}
-}
+// Needs returns WithDisks, with DiskTypes if the change has a type, and KeepDisks if the disk is to be kept.
+func (c SetDisk) Needs() []Capability { return Disk(c).Needs() }
 
 // Part returns DiskPart.
 func (SetDisk) Part() Part { return DiskPart }
@@ -101,11 +98,33 @@ func (c SetDisk) Apply(s *Server) {
 }
 
 func (c SetDisk) String() string {
+	text := fmt.Sprintf("disk %s=%dMi", c.Name, c.SizeMiB)
 	if c.Type != "" {
-		return fmt.Sprintf("disk %s=%dMi of type %q", c.Name, c.SizeMiB, c.Type)
+		text += fmt.Sprintf(" of type %q", c.Type)
 	}
-	return fmt.Sprintf("disk %s=%dMi", c.Name, c.SizeMiB)
+	if c.Keep {
+		text += " that is kept"
+	}
+	return text
 }
+
+// SetDiskKeep sets whether the cloud keeps the disk of this name when the server is deleted. It is Rejected if the server has no
+// such disk.
+type SetDiskKeep struct {
+	Name string
+	Keep bool
+}
+
+// Needs returns WithDisks and KeepDisks.
+func (SetDiskKeep) Needs() []Capability { return []Capability{WithDisks, KeepDisks} }
+
+// Part returns KeepPart.
+func (SetDiskKeep) Part() Part { return KeepPart }
+
+// Apply sets it.
+func (c SetDiskKeep) Apply(s *Server) { s.Disks = s.Disks.Keeping(c.Name, c.Keep) }
+
+func (c SetDiskKeep) String() string { return fmt.Sprintf("disk %s keep=%t", c.Name, c.Keep) }
 
 // SetRootDisk gives the root disk of the server this size in MiB, which is not smaller than the one that it has: a
 // smaller size is Rejected, and the update changes nothing then.
@@ -242,7 +261,7 @@ func (c SetPower) Apply(s *Server) {
 
 func (c SetPower) String() string { return fmt.Sprintf("power=%s soft=%t", c.State, c.Soft) }
 
-// Update is what UpdateServer changes, in any order. Each size, disk, label, the root disk, the groups, the public
+// Update is what UpdateServer changes, in any order. Each size, disk, whether one is kept, label, the root disk, the groups, the public
 // address and the power state is changed once at most: a SetFlavor excludes SetCPU and SetMemory, a SetLabel excludes a RemoveLabel of its
 // key, and a SetPublicAddress a RemovePublicAddress.
 type Update []ServerChange

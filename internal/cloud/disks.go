@@ -27,6 +27,9 @@ type Disk struct {
 	// Type is the name of the type in the cloud. In a request, empty leaves it to the cloud; else it is empty where the
 	// cloud does not show it.
 	Type string
+	// Keep is whether the cloud keeps the disk when the server is deleted, also by somebody else. A disk of a server that was not
+	// built, or not completely, need not be kept.
+	Keep bool
 }
 
 // RootDisk is the disk that a server boots from.
@@ -55,12 +58,15 @@ func ValidDiskType(name string) bool {
 }
 
 // Disks are the disks of a server that have a name, in the order of their names. They are
-// one text, which can be compared and takes little memory: name=MiB, or name=MiB=type with
-// the type escaped as in the query of a URL, separated by spaces.
+// one text, which can be compared and takes little memory: name=MiB, name=MiB=type with
+// the type escaped as in the query of a URL, or name=MiB=type=keep, separated by spaces.
 type Disks string
 
 // DisksUnknown are the disks of a server of which the cloud does not say at the moment which it has.
 const DisksUnknown Disks = "?"
+
+// keptDisk marks a disk that is kept among Disks.
+const keptDisk = "keep"
 
 // diskName is the form of names of disks.
 var diskName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
@@ -88,13 +94,17 @@ func NewDisks(list []Disk) (disks Disks, valid bool) {
 		text.WriteString(d.Name)
 		text.WriteByte('=')
 		text.WriteString(strconv.Itoa(d.SizeMiB))
-		switch {
-		case d.Type == "":
-		case !ValidDiskType(d.Type):
+		of := ""
+		if ValidDiskType(d.Type) {
+			of = url.QueryEscape(d.Type)
+		} else if d.Type != "" {
 			valid = false
-		default:
-			text.WriteByte('=')
-			text.WriteString(url.QueryEscape(d.Type))
+		}
+		switch {
+		case d.Keep:
+			text.WriteString("=" + of + "=" + keptDisk)
+		case of != "":
+			text.WriteString("=" + of)
 		}
 	}
 	return Disks(text.String()), valid
@@ -108,10 +118,11 @@ func (d Disks) List() []Disk {
 	var list []Disk
 	for text := range strings.SplitSeq(string(d), " ") {
 		name, rest, _ := strings.Cut(text, "=")
-		size, escaped, _ := strings.Cut(rest, "=")
+		size, rest, _ := strings.Cut(rest, "=")
+		escaped, kept, _ := strings.Cut(rest, "=")
 		mib, _ := strconv.Atoi(size)
 		of, _ := url.QueryUnescape(escaped)
-		list = append(list, Disk{Name: name, SizeMiB: mib, Type: of})
+		list = append(list, Disk{Name: name, SizeMiB: mib, Type: of, Keep: kept == keptDisk})
 	}
 	return list
 }
@@ -132,19 +143,47 @@ func (d Disks) Size(name string) int { return d.named(name).SizeMiB }
 // Type returns the type of the disk of this name, empty if there is none or it is not known.
 func (d Disks) Type(name string) string { return d.named(name).Type }
 
-// Needs returns the capabilities without which no server can be created with the disks.
-func (d Disks) Needs() []Capability {
-	switch {
-	case d == "":
-		return nil
-	case slices.ContainsFunc(d.List(), func(disk Disk) bool { return disk.Type != "" }):
-		return []Capability{WithDisks, DiskTypes}
+// Kept reports whether the cloud keeps the disk of this name when the server is deleted.
+func (d Disks) Kept(name string) bool { return d.named(name).Keep }
+
+// Needs returns the capabilities without which no server can be created with the disk.
+func (d Disk) Needs() []Capability {
+	needs := []Capability{WithDisks}
+	if d.Type != "" {
+		needs = append(needs, DiskTypes)
 	}
-	return []Capability{WithDisks}
+	if d.Keep {
+		needs = append(needs, KeepDisks)
+	}
+	return needs
+}
+
+// Needs returns the capabilities without which no server can be created with the disks.
+func (d Disks) Needs() (needs []Capability) {
+	for _, disk := range d.List() {
+		for _, need := range disk.Needs() {
+			if !slices.Contains(needs, need) {
+				needs = append(needs, need)
+			}
+		}
+	}
+	return needs
+}
+
+// Keeping returns the disks after it was set of those with this name whether the cloud keeps them.
+func (d Disks) Keeping(name string, keep bool) Disks {
+	list := d.List()
+	for i := range list {
+		if list[i].Name == name {
+			list[i].Keep = keep
+		}
+	}
+	all, _ := NewDisks(list)
+	return all
 }
 
 // With returns the disks after those of changed were added, or gave their size to the ones of
-// their names, which keep their types.
+// their names, which are otherwise as they were.
 func (d Disks) With(changed Disks) Disks {
 	list := d.List()
 	for _, disk := range changed.List() {

@@ -34,6 +34,8 @@ func TestNewDisksKeepsWhatHasANameAndASize(t *testing.T) {
 		"no name: left out":                 {[]cloud.Disk{{Name: "", SizeMiB: 1}}, result{nil, false}},
 		"a name that is too long: left out": {[]cloud.Disk{{Name: strings.Repeat("a", 64), SizeMiB: 1}}, result{nil, false}},
 		"a type with any characters":        {[]cloud.Disk{{Name: "data", SizeMiB: 1, Type: "a = b+%20é"}}, result{[]cloud.Disk{{Name: "data", SizeMiB: 1, Type: "a = b+%20é"}}, true}},
+		"kept, with and without a type":     {[]cloud.Disk{{Name: "data", SizeMiB: 1, Keep: true}, {Name: "logs", SizeMiB: 1, Type: "a = b", Keep: true}}, result{[]cloud.Disk{{Name: "data", SizeMiB: 1, Keep: true}, {Name: "logs", SizeMiB: 1, Type: "a = b", Keep: true}}, true}},
+		"kept, of a type that is too long":  {[]cloud.Disk{{Name: "data", SizeMiB: 1, Type: longest + "é", Keep: true}}, result{[]cloud.Disk{{Name: "data", SizeMiB: 1, Keep: true}}, false}},
 		"the longest type":                  {[]cloud.Disk{{Name: "data", SizeMiB: 1, Type: longest}}, result{[]cloud.Disk{{Name: "data", SizeMiB: 1, Type: longest}}, true}},
 		"a type that is too long: left out": {[]cloud.Disk{{Name: "data", SizeMiB: 1, Type: longest + "é"}}, result{[]cloud.Disk{{Name: "data", SizeMiB: 1}}, false}},
 		"a type of two lines: left out":     {[]cloud.Disk{{Name: "data", SizeMiB: 1, Type: "a\nb"}}, result{[]cloud.Disk{{Name: "data", SizeMiB: 1}}, false}},
@@ -52,6 +54,12 @@ func TestNewDisksKeepsWhatHasANameAndASize(t *testing.T) {
 
 func TestDisksWithKeepsTypes(t *testing.T) {
 	t.Parallel()
+	if diff := cmp.Diff(cloud.Disks("data=4096==keep logs=1=fast"), cloud.Disks("data=1024==keep").With("data=4096 logs=1=fast")); diff != "" {
+		t.Errorf("one that is kept (-want +got):\n%s", diff)
+	}
+	if got := cloud.Disks("data=1=fast logs=1=slow=keep").Keeping("data", true).Keeping("logs", false).Keeping("gone", true); got != "data=1=fast=keep logs=1=slow" {
+		t.Errorf("after changes of what is kept: %q", got)
+	}
 	got := cloud.Disks("data=1024=fast logs=2048").With("data=4096=slow logs=4096=slow more=1024=slow")
 	if diff := cmp.Diff(cloud.Disks("data=4096=fast logs=4096 more=1024=slow"), got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -67,6 +75,7 @@ func TestNeedsOfDisks(t *testing.T) {
 		"no disks":                     {nil, cloud.Disks("").Needs()},
 		"disks":                        {[]cloud.Capability{cloud.WithDisks}, cloud.Disks("a=1 b=1").Needs()},
 		"disks, one with a type":       {[]cloud.Capability{cloud.WithDisks, cloud.DiskTypes}, cloud.Disks("a=1 b=1=fast").Needs()},
+		"disks, one that is kept":      {[]cloud.Capability{cloud.WithDisks, cloud.KeepDisks}, cloud.Disks("a=1==keep b=1").Needs()},
 		"no root disk":                 {nil, cloud.RootDisk{}.Needs()},
 		"the size of the root disk":    {[]cloud.Capability{cloud.WithRootDisk}, cloud.RootDisk{SizeMiB: 1}.Needs()},
 		"the type of the root disk":    {[]cloud.Capability{cloud.WithRootDisk, cloud.DiskTypes}, cloud.RootDisk{Type: "fast"}.Needs()},

@@ -72,6 +72,34 @@ func TestDisks(t *testing.T) {
 			waitReady(t, vm)
 			t.Expect(f.serverOf(ready)()).To(HaveField("Disks", []mockcloud.Disk{{Name: "data", Size: 21, Type: "standard"}}))
 		},
+		"a disk is kept, and then another one instead: changed in place, and the deletion of the VM keeps that one": func(t *T) {
+			f := newFixture(t, mockcloud.Options{})
+			kept := diskOf("data", "20Gi")
+			kept.DeletionPolicy = pcapi.VMDiskKeep
+			vm := f.createVM("web", withDisks(kept, diskOf("logs", "1Gi")))
+			ready := waitReady(t, vm)
+			t.Expect(ready.Status.Disks).To(Equal([]pcapi.VMDiskStatus{{Name: "data", Size: "20Gi", Type: "standard", DeletionPolicy: pcapi.VMDiskKeep}, {Name: "logs", Size: "1Gi", Type: "standard"}}))
+			other := diskOf("logs", "1Gi")
+			other.DeletionPolicy = pcapi.VMDiskKeep
+			edit(t, vm, withDisks(diskOf("data", "20Gi"), other))
+			t.Eventually(latest(vm)).Should(HaveField("Status.Disks", []pcapi.VMDiskStatus{{Name: "data", Size: "20Gi", Type: "standard"}, {Name: "logs", Size: "1Gi", Type: "standard", DeletionPolicy: pcapi.VMDiskKeep}}))
+			t.Expect(env.Client.Delete(t.Context(), vm)).To(Succeed())
+			t.Eventually(func() []string {
+				entries := f.Ledger()
+				return entries[len(entries)-1].KeptDisks
+			}).Should(Equal([]string{"logs"}))
+		},
+		"the members of a group get what happens to a disk without being replaced": func(t *T) {
+			f := newFixture(t, mockcloud.Options{})
+			disk := diskOf("data", "10Gi")
+			g, members := f.readyGroup("pool", 2, func(g *pcapi.VmGroup) { g.Spec.Disks = []pcapi.VMDisk{disk} })
+			disk.DeletionPolicy = pcapi.VMDiskKeep
+			edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Disks = []pcapi.VMDisk{disk} })
+			for i := range members {
+				t.Eventually(f.serverOf(&members[i])).Should(HaveField("Disks", []mockcloud.Disk{{Name: "data", Size: 10, Type: "standard", Keep: true}}))
+			}
+			t.Expect(f.createCalls()).To(Equal(2))
+		},
 		"the disk of a group grows: its members keep their servers": func(t *T) {
 			f := newFixture(t, mockcloud.Options{})
 			disks := func(size pcapi.VMDiskSize) func(*pcapi.VmGroup) {

@@ -9,20 +9,27 @@ import (
 
 func withDisk(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "10Gi"}} }
 
+func withKeptDisks(vm *pcapi.VM) {
+	vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "10Gi", DeletionPolicy: pcapi.VMDiskKeep}, {Name: "logs", Size: "5Gi"}}
+}
+
+// keepOtherDisk lets the cloud keep the second of these disks instead of the first.
+var keepOtherDisk = edit(vm, `{"spec":{"disks":[{"name":"data","size":"10Gi"},{"name":"logs","size":"5Gi","deletionPolicy":"Keep"}]}}`)
+
 // growDisk grows the disk of a VM and adds another.
 var growDisk = edit(vm, `{"spec":{"disks":[{"name":"data","size":"20Gi"},{"name":"logs","size":"5Gi"}]}}`)
 
 // diskViolations compares the disks of a server with the spec of its VM. The scenarios remove
 // none.
 func diskViolations(vm *pcapi.VM, server mockcloud.Server) []string {
-	want := map[string]int{}
+	want := map[string]mockcloud.Disk{}
 	for _, disk := range vm.Spec.Disks {
-		want[disk.Name] = int(disk.Size.Bytes() >> 30)
+		want[disk.Name] = mockcloud.Disk{Name: disk.Name, Size: int(disk.Size.Bytes() >> 30), Keep: disk.DeletionPolicy == pcapi.VMDiskKeep}
 	}
 	var wrong []string
 	for _, disk := range server.Disks {
-		if want[disk.Name] != disk.Size {
-			wrong = append(wrong, fmt.Sprintf("the disk %s of server %s has %d GiB, not %d", disk.Name, server.Name, disk.Size, want[disk.Name]))
+		if disk.Type = ""; want[disk.Name] != disk {
+			wrong = append(wrong, fmt.Sprintf("a disk of server %s is %+v, not %+v", server.Name, disk, want[disk.Name]))
 		}
 	}
 	if len(server.Disks) != len(want) {

@@ -117,6 +117,9 @@ var (
 // diskGrown changes the disks of a VM that was created with one.
 var diskGrown = scenario{name: "grow a disk, add another", arrange: []step{create(vm, withDisk)}, act: []step{growDisk}}
 
+// diskKept changes which disks of a VM are kept when it is deleted.
+var diskKept = scenario{name: "keep another disk", arrange: []step{create(vm, withKeptDisks)}, act: []step{keepOtherDisk}}
+
 // tagged changes the tags of a VM that was created with some.
 var tagged = scenario{name: "change tags", arrange: []step{create(vm, withTags)}, act: []step{changeTags}}
 
@@ -202,7 +205,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, edited, slow, deletedWhileDown, editedWhileDown, imported, orphaned, nameTaken, firstContact)...)
 	all = append(all, matrixCases(extended, anyEffect, snapshotDeleted, configuredReplacedWhileDown)...)
 	all = append(all, matrixCases(extended, beforeAndAfter, restarted, classMoved)...)
-	all = append(all, matrixCases(extended, anyEffect, diskGrown, suspended)...)
+	all = append(all, matrixCases(extended, anyEffect, diskGrown, diskKept, suspended)...)
 	all = append(all, matrixCases(extended, cloudEffect, tagged)...)
 	all = append(all, matrixCases(keyless, beforeAndAfter, approved)...)
 	all = append(all, matrixCases(keyless, anyEffect, reverted)...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,7 @@ var capabilities = cloud.NewCapabilities(
 	cloud.Async, cloud.Events, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
 	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses,
 	cloud.Flavors, cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.Console,
-	cloud.WithDisks, cloud.WithRootDisk, cloud.DiskTypes,
+	cloud.WithDisks, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks,
 )
 
 func TestConformance(t *testing.T) {
@@ -55,11 +56,32 @@ func newFixture(t *testing.T) cloudtest.Fixture {
 		Flavors:         [2]string{"t-1-2", "t-2-2"},
 		RootDisk:        2 << 10,
 		DiskTypes:       [2]string{"__DEFAULT__", otherType},
+		KeptDisks:       func(t *testing.T, id string) []string { return keptDisksOf(t, p, id) },
 		Reach:           func(t *testing.T) cloudtest.Reach { return reachOf(t, p) },
 		PublicAddresses: func(t *testing.T) []string { return floatingOf(t, p) },
 		CallTime:        callTime,
 		PollTime:        pollTime,
 	}
+}
+
+// keptDisksOf returns the names of the disks whose volumes are left of a server that is gone, in their order.
+func keptDisksOf(t *testing.T, p project, serverID string) (names []string) {
+	t.Helper()
+	var got struct {
+		Volumes []struct {
+			Status   string
+			Metadata map[string]string
+		}
+	}
+	admin().as(tokenOf(t, p, person)).must(http.MethodGet, volumesOf(p)+"/detail", nil, &got)
+	for _, v := range got.Volumes {
+		if v.Status != "available" || v.Metadata["privatecloud:server"] != serverID {
+			t.Errorf("a volume that is left: %+v", v)
+		}
+		names = append(names, v.Metadata["privatecloud:disk"])
+	}
+	slices.Sort(names)
+	return names
 }
 
 // hasUserData reports whether a server got this user data, which nova shows to administrators.

@@ -238,6 +238,7 @@ func (u *use) withDisks(ctx context.Context) {
 	}
 	u.update(ctx, server, "new disk", cloud.SetDisk{Name: "logs", SizeMiB: 1024})
 	u.update(ctx, server, "larger disk", cloud.SetDisk{Name: "data", SizeMiB: 2048})
+	u.update(ctx, server, "disk that is kept", cloud.SetDiskKeep{Name: "data", Keep: true})
 	u.deleted(ctx, server)
 }
 

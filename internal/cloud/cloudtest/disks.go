@@ -89,6 +89,50 @@ var diskTypeCases = []testCase{
 		}},
 }
 
+var withKeptDisks = []cloud.Capability{cloud.WithDisks, cloud.KeepDisks}
+
+var keepDiskCases = []testCase{
+	{name: "a create with a disk that is kept: a read and the listing show that of this disk alone", needs: withKeptDisks,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("keeping"), Disks: "data=1024==keep logs=1024"})
+			wantDisks(ctx, t, f, created.ID, "data=1024==keep logs=1024")
+		}},
+	{name: "a change of whether a disk is kept: shown, also when it is sent again, and other disks stay as they are", needs: withKeptDisks,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("changing"), Disks: "data=1024 logs=1024==keep"})
+			for _, keep := range []bool{true, true, false, false} {
+				want := cloud.Disks("data=1024 logs=1024==keep").Keeping("data", keep)
+				got := mustResize(ctx, t, f, created.ID, cloud.Update{cloud.SetDiskKeep{Name: "data", Keep: keep}})
+				if !shownAs(want, got.Disks) {
+					t.Errorf("UpdateServer: disks %q, want %q", got.Disks, want)
+				}
+				wantDisks(ctx, t, f, created.ID, want)
+			}
+		}},
+	{name: "a new disk that is kept, and one that is kept and grows: both are kept", needs: withKeptDisks,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("growing"), Disks: "data=1024==keep"})
+			mustResize(ctx, t, f, created.ID, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 2048}, cloud.SetDisk{Name: "logs", SizeMiB: 1024, Keep: true}})
+			wantDisks(ctx, t, f, created.ID, "data=2048==keep logs=1024==keep")
+		}},
+	{name: "a change of a disk that the server does not have: Rejected, and no disk is made", needs: withKeptDisks,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("without"), Disks: "data=1024"})
+			_, err := f.Client.UpdateServer(ctx, created.ID, cloud.Update{cloud.SetDiskKeep{Name: "logs", Keep: true}})
+			wantKind(t, "UpdateServer", err, cloud.Rejected, false)
+			wantDisks(ctx, t, f, created.ID, "data=1024")
+		}},
+	{name: "a deletion: the disks that are kept stay, and no others", needs: withKeptDisks, kept: true,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("leaving"), Disks: "a=1024==keep b=1024 c=1024==keep d=1024"})
+			mustResize(ctx, t, f, created.ID, cloud.Update{cloud.SetDiskKeep{Name: "c", Keep: false}, cloud.SetDiskKeep{Name: "d", Keep: true}})
+			mustDelete(ctx, t, f, created.ID)
+			if got, want := f.KeptDisks(t, created.ID), []string{"a", "d"}; !slices.Equal(got, want) {
+				t.Errorf("after the deletion, there are the disks %q, want %q", got, want)
+			}
+		}},
+}
+
 // shownAs reports whether a cloud shows these disks: their names and sizes, and their types or none. It may show the type
 // of a disk that was created without one.
 func shownAs(want, got cloud.Disks) bool {

@@ -131,6 +131,14 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 				{Name: "host-3", AvailableHours: 24}, {Name: "host-4", GPU: true, AvailableHours: 32},
 			},
 			RootDisk: 12 << 10, SmallRootDisk: 9 << 10, DiskTypes: [2]string{"standard", "fast"},
+			KeptDisks: func(_ *testing.T, id string) (names []string) {
+				for _, entry := range fake.Ledger() {
+					if entry.ServerID == id {
+						names = append(names, entry.KeptDisks...)
+					}
+				}
+				return names
+			},
 			Zone: "zone-a", External: "ext-net", Reach: func(*testing.T) cloudtest.Reach { return cloudtest.Reach{Groups: [2]string{"ssh", "web"}} },
 			PublicAddresses: func(*testing.T) (addresses []string) {
 				for _, s := range fake.Servers() {

@@ -75,6 +75,9 @@ type Fixture struct {
 	RootDisk, SmallRootDisk int
 	// DiskTypes are two types of disks of the cloud; needed with the capability DiskTypes.
 	DiskTypes [2]string
+	// KeptDisks returns the names of the disks that are left of a server that was deleted, in their order; with the capability
+	// KeepDisks. Optional.
+	KeptDisks func(t *testing.T, serverID string) []string
 	// Reach prepares the cloud for servers with security groups and public addresses; needed with the capabilities
 	// WithSecurityGroups and PublicAddresses.
 	Reach func(t *testing.T) Reach
@@ -152,8 +155,9 @@ type testCase struct {
 	// watching means that the case needs the capability Events, and ending that it needs
 	// Fixture.EndWatches.
 	watching, ending bool
-	// data means that the case needs Fixture.HasUserData, and small that it needs Fixture.SmallRootDisk.
-	data, small bool
+	// data means that the case needs Fixture.HasUserData, small that it needs Fixture.SmallRootDisk, and kept that it needs
+	// Fixture.KeptDisks.
+	data, small, kept bool
 	// create is what a case of refuseCases sends, if it is a create.
 	create cloud.CreateServer
 	run    func(ctx context.Context, t *testing.T, f Fixture)
@@ -171,7 +175,7 @@ func (c testCase) fits(f Fixture) bool {
 	if c.operating && (f.Operating == nil || !f.Has.Has(cloud.Operations)) || c.failing && f.FailOperations == nil || c.halves && f.HalfMake == nil || c.data && f.HasUserData == nil {
 		return false
 	}
-	if c.small && f.SmallRootDisk == 0 {
+	if c.small && f.SmallRootDisk == 0 || c.kept && f.KeptDisks == nil {
 		return false
 	}
 	if c.watching && !f.Has.Has(cloud.Events) || c.ending && f.EndWatches == nil {
@@ -182,7 +186,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, routerCases, dualStackCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, diskTypeCases, rootDiskCases, reachCases, placementCases, interfaceCases, flavorCases, consoleCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, routerCases, dualStackCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, diskTypeCases, keepDiskCases, rootDiskCases, reachCases, placementCases, interfaceCases, flavorCases, consoleCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

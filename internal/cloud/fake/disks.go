@@ -1,6 +1,10 @@
 package fake
 
-import "github.com/privatecloud/operator/internal/cloud"
+import (
+	"slices"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
 
 const (
 	// MaxDiskMiB bounds the size of a disk, in MiB.
@@ -43,6 +47,21 @@ func checkDiskType(op, name string) error {
 		return failure(op, cloud.Rejected, "there is no type of disks %s", quote(name))
 	}
 	return nil
+}
+
+// checkKeep refuses to keep a disk that the server does not have.
+func checkKeep(op string, has cloud.Disks, name string) error {
+	if has.Size(name) == 0 {
+		return failure(op, cloud.Rejected, "the server has no disk %s", quote(name))
+	}
+	return nil
+}
+
+// KeptDisks returns the names of the disks that were kept when a server was deleted.
+func (c *Cloud) KeptDisks(serverID string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.servers.keptDisks[serverID])
 }
 
 // rootDiskOf returns the root disk of a new server, the zero value on a cloud that does not show it.

@@ -20,7 +20,7 @@ var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
 	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
 	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Flavors,
-	cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.WithRootDisk, cloud.DiskTypes, cloud.Console,
+	cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks, cloud.Console,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {
@@ -76,12 +76,13 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 		c.AddNetworks(networks...)
 	}
 	return cloudtest.Fixture{
-		Networks: networks,
-		Zone:     "zone-a",
-		Reach:    func(*testing.T) cloudtest.Reach { return cloudtest.Reach{Groups: [2]string{"ssh", "web"}} },
-		External: fake.ExternalNetwork,
-		Flavors:  [2]string{"small", "large"},
-		RootDisk: fake.TemplateDiskMiB + 1<<10, SmallRootDisk: fake.TemplateDiskMiB - 1<<10, DiskTypes: [2]string{"fast", "a slow type"},
+		Networks:  networks,
+		Zone:      "zone-a",
+		Reach:     func(*testing.T) cloudtest.Reach { return cloudtest.Reach{Groups: [2]string{"ssh", "web"}} },
+		KeptDisks: func(_ *testing.T, id string) []string { return c.KeptDisks(id) },
+		External:  fake.ExternalNetwork,
+		Flavors:   [2]string{"small", "large"},
+		RootDisk:  fake.TemplateDiskMiB + 1<<10, SmallRootDisk: fake.TemplateDiskMiB - 1<<10, DiskTypes: [2]string{"fast", "a slow type"},
 		Client: c, Has: caps, Prohibited: "forbidden", Codes: true, Filters: true, Sent: func() int { return c.Sent() }, Hosts: hosts,
 		Operating: func(_ *testing.T, on bool) {
 			c.SetOperating(on)

@@ -50,6 +50,8 @@ type serverClient struct {
 	userData map[string][]string
 	// consoles are what the consoles of servers printed, by their ids.
 	consoles map[string]string
+	// keptDisks are the names of the disks that were kept when their servers were deleted, by the ids of these.
+	keptDisks map[string][]string
 }
 
 // newServerClient returns a client without servers, and the parts that it needs.
@@ -58,6 +60,7 @@ func newServerClient(calls *calls, settings *settings) *serverClient {
 		calls: calls, settings: settings, store: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"), hosts: &hostClient{calls: calls},
 		keys: keys[cloud.CreateServer, cloud.Server]{}, antiAffinity: map[string]cloud.AntiAffinity{}, interfaces: map[string][]cloud.Attachment{},
 		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization, altered: map[string]string{}, userData: map[string][]string{}, consoles: map[string]string{},
+		keptDisks: map[string][]string{},
 	}
 	c.operations = &operationClient{calls: calls, servers: c, store: newStore[operation]("op")}
 	c.snapshots = newSnapshotClient(c)
@@ -214,7 +217,7 @@ func (c *serverClient) UpdateServer(ctx context.Context, id string, update cloud
 	}
 	for _, change := range update {
 		switch change.(type) {
-		case cloud.SetCPU, cloud.SetMemory, cloud.SetFlavor, cloud.SetDisk, cloud.SetRootDisk, cloud.SetLabel, cloud.RemoveLabel, cloud.SetPower,
+		case cloud.SetCPU, cloud.SetMemory, cloud.SetFlavor, cloud.SetDisk, cloud.SetDiskKeep, cloud.SetRootDisk, cloud.SetLabel, cloud.RemoveLabel, cloud.SetPower,
 			cloud.SetSecurityGroups, cloud.SetPublicAddress, cloud.RemovePublicAddress:
 		default:
 			return cloud.Result{}, failure(op, cloud.Unsupported, "this cloud cannot change %s", change)
@@ -270,6 +273,8 @@ func (c *serverClient) refusal(op string, s cloud.Server, update cloud.Update) e
 			err = checkFlavor(op, string(change))
 		case cloud.SetDisk:
 			err = checkDisk(op, s.Disks, cloud.Disk(change))
+		case cloud.SetDiskKeep:
+			err = checkKeep(op, s.Disks, change.Name)
 		case cloud.SetRootDisk:
 			err = checkRootDisk(op, s.RootDisk.SizeMiB, int(change))
 		case cloud.SetSecurityGroups:
@@ -333,6 +338,13 @@ func (c *serverClient) DeleteServer(ctx context.Context, id string) (cloud.Resul
 // remove takes a server out of the cloud, with all that its id is known by. The caller
 // holds mu.
 func (c *serverClient) remove(id string) {
+	if s, found := c.store.get(id); found {
+		for _, disk := range s.Disks.List() {
+			if disk.Keep {
+				c.keptDisks[id] = append(c.keptDisks[id], disk.Name)
+			}
+		}
+	}
 	c.store.remove(id)
 	delete(c.hidden, id)
 	delete(c.poweredOff, id)

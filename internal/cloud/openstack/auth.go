@@ -21,7 +21,7 @@ const (
 	// leastMicroversion of the compute service has tags in creates.
 	leastMicroversion = 52
 	// bestMicroversion is used where the compute service has it.
-	bestMicroversion = 79
+	bestMicroversion = 85
 )
 
 // auth has the token that the identity service gave, and logs in for another.

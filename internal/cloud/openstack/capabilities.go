@@ -35,7 +35,11 @@ func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	case err != nil:
 		return nil, err
 	case disks:
-		return cloud.NewCapabilities(append(slices.Clone(has), cloud.WithDisks, cloud.WithRootDisk, cloud.DiskTypes)...), nil
+		all := append(slices.Clone(has), cloud.WithDisks, cloud.WithRootDisk, cloud.DiskTypes)
+		if kept, _ := c.volumes.canKeep(ctx, op); kept {
+			all = append(all, cloud.KeepDisks)
+		}
+		return cloud.NewCapabilities(all...), nil
 	}
 	return cloud.NewCapabilities(has...), nil
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/utils"
+
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
@@ -29,6 +31,8 @@ type cinder struct {
 	target map[string]int
 	// status is that of the server, and stored the mark that it was created with volumes.
 	status, stored string
+	// keptNames are the names that the server was created with of the disks that are to be kept.
+	keptNames string
 	// changes counts the calls that change something. The one with the number lost gets no answer, and has no effect if unsent.
 	changes, lost int
 	unsent        bool
@@ -44,8 +48,8 @@ type cinder struct {
 	gone map[string]bool
 	// room is how many volumes the project may have; 0 for any number.
 	room int
-	// forbids: the account may not delete volumes.
-	forbids bool
+	// forbids: the account may not delete volumes. forbidsKeep: it may not change whether they are deleted with a server.
+	forbids, forbidsKeep bool
 	// fails: volumes that are made or enlarged end with an error.
 	fails bool
 }
@@ -80,7 +84,7 @@ func (c *cinder) shown() []string {
 	}
 	return []string{
 		fmt.Sprintf(`"status": %q`, c.status),
-		fmt.Sprintf(`"metadata": {%q: %q}`, storedKey, c.stored), `"os-extended-volumes:volumes_attached": [` + strings.Join(attached, ", ") + `]`,
+		fmt.Sprintf(`"metadata": {%q: %q, %q: %q}`, storedKey, c.stored, keptKey, c.keptNames), `"os-extended-volumes:volumes_attached": [` + strings.Join(attached, ", ") + `]`,
 	}
 }
 
@@ -103,6 +107,7 @@ func (c *cinder) add(v blockVolume) *blockVolume {
 		v.Metadata = map[string]string{}
 	}
 	c.volumes = append(c.volumes, &v)
+	c.handle("PUT"+aboutSome+"/os-volume_attachments/"+v.ID, c.updateAttachment)
 	return &v
 }
 
@@ -160,6 +165,39 @@ func (c *cinder) attach(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = io.WriteString(w, `{"volumeAttachment": {}}`)
+}
+
+// updateAttachment sets whether a volume is deleted with the server, as nova does from 2.85 on: before, the call is a swap of volumes.
+func (c *cinder) updateAttachment(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var sent struct {
+		VolumeAttachment struct {
+			VolumeID string `json:"volumeId"`
+			Delete   *bool  `json:"delete_on_termination"`
+		} `json:"volumeAttachment"`
+	}
+	_ = json.NewDecoder(r.Body).Decode(&sent)
+	lost, unsent := c.loses()
+	_, minor, _ := utils.ParseMicroversion(r.Header.Get("X-OpenStack-Nova-API-Version"))
+	switch v := c.find(sent.VolumeAttachment.VolumeID); {
+	case unsent:
+	case minor < 85, !strings.HasSuffix(r.URL.Path, "/"+sent.VolumeAttachment.VolumeID), c.forbidsKeep:
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"forbidden": {"message": "Policy doesn't allow os_compute_api:os-volumes-attachments:update to be performed.", "code": 403}}`)
+		return
+	case v == nil, !v.attachedTo(someID):
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"itemNotFound": {"message": "No volume Block Device Mapping with id.", "code": 404}}`)
+		return
+	case sent.VolumeAttachment.Delete != nil:
+		c.kept[v.ID] = !*sent.VolumeAttachment.Delete
+	}
+	if lost {
+		cut(w, r)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
 }
 
 func (c *cinder) find(id string) *blockVolume {
@@ -312,7 +350,7 @@ func (c *cinder) disksIn() cloud.Disks {
 	var list []cloud.Disk
 	for _, v := range c.volumes {
 		if v.attachedTo(someID) && v.diskOf(someID) != "" && !v.pending() {
-			list = append(list, cloud.Disk{Name: v.diskOf(someID), SizeMiB: v.GiB * mibPerGiB})
+			list = append(list, cloud.Disk{Name: v.diskOf(someID), SizeMiB: v.GiB * mibPerGiB, Keep: c.kept[v.ID]})
 		}
 	}
 	disks, _ := cloud.NewDisks(list)

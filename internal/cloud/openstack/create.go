@@ -92,7 +92,7 @@ func (c *Client) options(op string, req cloud.CreateServer, from choice) (server
 		options.ImageRef, marks[imageKey] = "", from.imageID
 	}
 	if len(from.disks) > 0 {
-		marks[storedKey] = "made"
+		marks[storedKey], marks[keptKey] = "made", keptOf(req.Disks)
 	}
 	for key, value := range marks {
 		if value != "" {

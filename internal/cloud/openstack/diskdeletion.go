@@ -9,11 +9,15 @@ import (
 
 var _ cloud.DiskRemover = (*Client)(nil)
 
-// releaseDisks records of the disks of a server that they are deleted with it. Compute deletes them with the server; one that it cannot
+// releaseDisks records of the disks of a server that they are deleted with it, without those that are kept. Compute deletes them with the server; one that it cannot
 // delete is not confused with a volume that somebody has detached before. That includes one that was detached after the server was
 // restored from an earlier deletion; a deletion that failed leaves a server with an error.
 func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	if usable, err := c.volumes.hasDisks(ctx, op); err != nil || !usable {
+		return err
+	}
+	keeps, err := c.volumes.canKeep(ctx, op)
+	if err != nil {
 		return err
 	}
 	s, err := c.read(ctx, op, id)
@@ -29,10 +33,15 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 		err.Detail = "looking for its disks: " + err.Detail
 		return err
 	}
-	marked := set.marked
+	// Of marked and released, an earlier deletion has recorded that they are deleted with the server.
+	marked, released := set.marked, []string(nil)
 	for disk, v := range set.attached {
 		deleted := v.Metadata[volumeDeletedKey] == id
 		switch {
+		case keeps && !s.deletesVolume(v.ID):
+			if deleted {
+				released = append(released, v.ID)
+			}
 		case s.state() != cloud.StateError && (v.Status == volumeAvailable || v.Status == "detaching"): // compute still shows it for a moment
 			if deleted {
 				marked = append(marked, v.ID)
@@ -44,10 +53,10 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 			}
 		}
 	}
-	if s.state() == cloud.StateError {
-		return nil
+	if s.state() != cloud.StateError {
+		released = append(released, marked...)
 	}
-	for _, v := range marked {
+	for _, v := range released {
 		if err := c.volumes.annotate(ctx, op, v, map[string]string{volumeDeletedKey: "restored"}); err != nil && err.Kind != cloud.NotFound {
 			return err
 		}

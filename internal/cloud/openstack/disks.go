@@ -26,6 +26,9 @@ func (c *volumeClient) forNew(ctx context.Context, op string, req cloud.CreateSe
 		}
 		return nil, cmp.Or(err, refuse(op, cloud.Unsupported, "this cloud lacks %s", lacking))
 	}
+	if err := c.checkKept(ctx, op, req.Disks); err != nil {
+		return nil, err
+	}
 	root := servers.BlockDevice{SourceType: servers.SourceImage, DestinationType: servers.DestinationLocal, UUID: imageID, BootIndex: 0, DeleteOnTermination: true}
 	if req.RootDisk != (cloud.RootDisk{}) {
 		gib := req.RootDisk.SizeMiB / mibPerGiB
@@ -276,6 +279,9 @@ func (c *volumeClient) finish(ctx context.Context, op string, s *server) (done b
 			done = false
 		case set.unrecorded[v.ID]:
 			err := c.record(ctx, op, s, v.ID, disk, v.Name == volumeName(s.Name, disk))
+			if err == nil && s.keeps(disk) {
+				err = c.setDeletion(ctx, op, s.ID, v.ID, false)
+			}
 			if err != nil && !cloud.Is(err, cloud.Rejected, cloud.Forbidden) { // the tag still says which disk it is
 				return false, nil, err
 			}
@@ -314,7 +320,7 @@ func (c *volumeClient) add(ctx context.Context, op string, s *server, disk strin
 	case v.Status == volumeAvailable && c.wasAccepted(v.ID):
 		return false, refuse(op, cloud.Failed, "the cloud accepted %s, and could not attach it to the server", diskText(disk))
 	case v.Status == volumeAvailable:
-		if err := c.attach(ctx, op, s.ID, v.ID); err != nil {
+		if err := c.attach(ctx, op, s.ID, v); err != nil {
 			return false, explainVolume(err, disk)
 		}
 		c.noteAccepted(v.ID)

@@ -11,6 +11,7 @@
 //	changes.go         a watch: what changed, and what of it was not reported yet
 //	update.go          changes of servers: labels, power, size
 //	reach.go           changes of servers: security groups and public address
+//	diskretention.go   disks that are kept when their server is deleted
 //	disks.go           changes of servers: disks and root disk
 //	operations.go      how far a change is, read from the server
 //	snapshots.go       snapshots: listings, creates, deletions

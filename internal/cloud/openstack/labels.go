@@ -31,6 +31,8 @@ const (
 	imageKey = "privatecloud:image"
 	// storedKey is on a server that compute was asked to make volumes for.
 	storedKey = "privatecloud:disks"
+	// keptKey has the names of the disks of a create that are kept when the server is deleted, separated by commas.
+	keptKey = "privatecloud:kept-disks"
 	// guardedKey is set while the security groups of several ports are changed one after the other.
 	guardedKey = "privatecloud:security-groups"
 	// groupKey has the name of the server group that a server was created in.

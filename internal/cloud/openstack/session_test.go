@@ -168,7 +168,7 @@ func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 }
 
 func TestMicroversionIsTheBestThatBothHave(t *testing.T) {
-	for most, want := range map[string]string{"2.52": "2.52", "2.60": "2.60", "2.79": "2.79", "2.95": "2.79"} {
+	for most, want := range map[string]string{"2.52": "2.52", "2.84": "2.84", "2.85": "2.85", "2.95": "2.85"} {
 		s := newStub(t)
 		s.versions[1] = most
 		got, err := s.client().session.auth.grant(t.Context(), "test", nil)

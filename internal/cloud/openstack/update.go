@@ -42,6 +42,7 @@ type wanted struct {
 	labels map[string]*string
 	reach  reach
 	disks  []cloud.Disk
+	keep   []cloud.SetDiskKeep
 }
 
 // wantedBy returns what an update is to change. It refuses changes that this client cannot make.
@@ -74,6 +75,8 @@ func wantedBy(op string, update cloud.Update) (wanted, *cloud.Error) {
 			w.disks = append(w.disks, cloud.Disk(change))
 		case cloud.SetRootDisk:
 			w.disks = append(w.disks, cloud.Disk{Name: rootDisk, SizeMiB: int(change)})
+		case cloud.SetDiskKeep:
+			w.keep = append(w.keep, change)
 		default:
 			return wanted{}, refuse(op, cloud.Unsupported, "this client cannot change %s", change)
 		}
@@ -89,11 +92,14 @@ func (c *Client) update(ctx context.Context, op, id string, w wanted) (cloud.Res
 			return cloud.Result{}, cmp.Or(err, refuse(op, cloud.Unsupported, "this cloud lacks disks"))
 		}
 	}
-	if len(w.labels) > 0 || resizes || w.reach != (reach{}) || len(w.disks) > 0 {
+	if len(w.labels) > 0 || resizes || w.reach != (reach{}) || len(w.disks)+len(w.keep) > 0 {
 		var err *cloud.Error
 		if current, err = c.get(ctx, op, id); err != nil {
 			return cloud.Result{}, err
 		}
+	}
+	if err := c.volumes.setKeep(ctx, op, current, w.keep); err != nil {
+		return cloud.Result{}, err
 	}
 	storing := false
 	if len(w.disks) > 0 {

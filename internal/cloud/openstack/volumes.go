@@ -26,6 +26,8 @@ const (
 	volumeSelfKey = "privatecloud:volume"
 	// volumeDeletedKey has the id of the server with which the volume is being deleted.
 	volumeDeletedKey = "privatecloud:deleted-with"
+	// volumeKeptKey is on a volume that is to be kept when its server is deleted. It counts until the volume is attached.
+	volumeKeptKey = "privatecloud:kept"
 )
 
 // The statuses of volumes that decide something.
@@ -50,7 +52,9 @@ const (
 	// disksMicroversion is the least one of the compute service that tells the name of an attached volume, and deletes one with its
 	// server that was attached later.
 	disksMicroversion = 79
-	mibPerGiB         = 1024
+	// keepMicroversion is the least one that changes whether a volume is deleted with its server.
+	keepMicroversion = 85
+	mibPerGiB        = 1024
 	// maxVolumeGiB bounds the size of a disk.
 	maxVolumeGiB = 64 << 10
 	// maxDeviceTag bounds the name by which compute knows a disk of a create.
@@ -75,6 +79,8 @@ type volumeClient struct {
 	askAt time.Time
 	// unusable is whether the service refused the account.
 	unusable bool
+	// keeps is whether compute can change whether a volume is deleted with its server.
+	keeps bool
 	// accepted are the volumes that compute accepted to attach, by id.
 	accepted map[string]bool
 }
@@ -99,7 +105,11 @@ func (c *volumeClient) offered(ctx context.Context, op string) (bool, *cloud.Err
 		return false, err
 	}
 	_, minor, failed := utils.ParseMicroversion(got.microversion)
-	return failed == nil && minor >= disksMicroversion && got.services[volume] != "", nil
+	offered := failed == nil && minor >= disksMicroversion && got.services[volume] != ""
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keeps = offered && minor >= keepMicroversion
+	return offered, nil
 }
 
 // blockVolume is a volume in the JSON of the block storage service.
@@ -217,10 +227,11 @@ func (c *volumeClient) tagsOf(ctx context.Context, op, serverID string) (map[str
 // create makes a volume that is to be a disk of a server, in a zone if one is given. If the answer is lost, the next change of the
 // disk finds the volume.
 func (c *volumeClient) create(ctx context.Context, op string, s *server, disk cloud.Disk, zone string) *cloud.Error {
-	fields := map[string]any{
-		"name": volumeName(s.Name, disk.Name), "size": disk.SizeMiB / mibPerGiB,
-		"metadata": map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk.Name},
+	marks := map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk.Name}
+	if disk.Keep {
+		marks[volumeKeptKey] = "true"
 	}
+	fields := map[string]any{"name": volumeName(s.Name, disk.Name), "size": disk.SizeMiB / mibPerGiB, "metadata": marks}
 	if disk.Type != "" {
 		fields["volume_type"] = disk.Type
 	}
@@ -261,12 +272,12 @@ func (c *volumeClient) checkTypes(ctx context.Context, op string, wanted []strin
 	return nil
 }
 
-// attach attaches a volume, which is deleted with the server then.
-func (c *volumeClient) attach(ctx context.Context, op, serverID, id string) *cloud.Error {
+// attach attaches a volume, which is deleted with the server then unless it is to be kept.
+func (c *volumeClient) attach(ctx context.Context, op, serverID string, v blockVolume) *cloud.Error {
 	return c.session.do(ctx, &call{
 		about: aboutReach, service: compute, method: http.MethodPost, route: "compute/servers/{id}/os-volume_attachments",
 		path: "servers/" + serverID + "/os-volume_attachments", op: op,
-		body: map[string]any{"volumeAttachment": map[string]any{"volumeId": id, "delete_on_termination": true}},
+		body: map[string]any{"volumeAttachment": map[string]any{"volumeId": v.ID, "delete_on_termination": v.Metadata[volumeKeptKey] == ""}},
 	})
 }
 

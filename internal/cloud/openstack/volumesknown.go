@@ -221,7 +221,7 @@ func (c *volumeClient) disksOf(s *server) (disks cloud.Disks, root int) {
 		case v.disk == rootDisk && v.server == s.ID:
 			root = v.mib
 		case v.disk != "" && v.server == s.ID:
-			list = append(list, cloud.Disk{Name: v.disk, SizeMiB: v.mib})
+			list = append(list, cloud.Disk{Name: v.disk, SizeMiB: v.mib, Keep: c.keeps && !a.DeleteOnTermination})
 		}
 	}
 	disks, _ = cloud.NewDisks(list)

@@ -1,12 +1,18 @@
 package rest
 
-import "github.com/privatecloud/operator/internal/cloud"
+import (
+	"cmp"
 
-// wireDisk is a disk as requests have it: its size is in GiB.
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// wireDisk is a disk as requests have it: its size is in GiB, 0 if a change leaves it as it is.
 type wireDisk struct {
 	Name string `json:"name"`
-	Size int    `json:"size"`
+	Size int    `json:"size,omitempty"`
 	Type string `json:"type,omitempty"`
+	// Keep is nil if a change leaves it as it is.
+	Keep *bool `json:"keep,omitempty"`
 }
 
 // wireRootDisk is the root disk as requests have it: its size is in GiB.
@@ -37,7 +43,22 @@ func wireDisks(op string, disks cloud.Disks) ([]wireDisk, *cloud.Error) {
 
 func encodeDisk(op string, disk cloud.Disk) (wireDisk, *cloud.Error) {
 	size, err := gib(op, disk.SizeMiB)
-	return wireDisk{Name: disk.Name, Size: size, Type: disk.Type}, err
+	wire := wireDisk{Name: disk.Name, Size: size, Type: disk.Type}
+	if disk.Keep {
+		wire.Keep = &disk.Keep
+	}
+	return wire, err
+}
+
+// addDisk adds to an update what a change says of a disk, of which another one may say something, too.
+func (w *wireUpdate) addDisk(disk wireDisk) {
+	for i, has := range w.Disks {
+		if has.Name == disk.Name {
+			w.Disks[i] = wireDisk{Name: disk.Name, Size: max(has.Size, disk.Size), Type: cmp.Or(has.Type, disk.Type), Keep: cmp.Or(has.Keep, disk.Keep)}
+			return
+		}
+	}
+	w.Disks = append(w.Disks, disk)
 }
 
 // disks reads the disks of a server. Those without a name are those of its template.
@@ -69,6 +90,8 @@ func (r *reader) disk(value []byte) (d cloud.Disk) {
 			d.SizeMiB = r.memory("disks", value)
 		case "type":
 			d.Type = r.diskType("disks", value)
+		case "keep":
+			d.Keep = string(value) == "true"
 		}
 	})
 	return d

@@ -59,7 +59,9 @@ func encodeUpdate(op string, update cloud.Update) (wire wireUpdate, err *cloud.E
 		case cloud.SetDisk:
 			var disk wireDisk
 			disk, err = encodeDisk(op, cloud.Disk(change))
-			wire.Disks = append(wire.Disks, disk)
+			wire.addDisk(disk)
+		case cloud.SetDiskKeep:
+			wire.addDisk(wireDisk{Name: change.Name, Keep: &change.Keep})
 		case cloud.SetRootDisk:
 			wire.RootDisk, err = encodeRootDisk(op, cloud.RootDisk{SizeMiB: int(change)})
 		case cloud.SetSecurityGroups:

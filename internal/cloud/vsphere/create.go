@@ -75,6 +75,8 @@ func checkCreate(op string, req cloud.CreateServer) error {
 		return refuse(op, cloud.Unsupported, "this cloud lacks rootDisk")
 	case slices.Contains(req.Disks.Needs(), cloud.DiskTypes):
 		return refuse(op, cloud.Unsupported, "this cloud lacks diskTypes")
+	case slices.Contains(req.Disks.Needs(), cloud.KeepDisks):
+		return refuse(op, cloud.Unsupported, "this cloud lacks keepDisks")
 	}
 	for key, value := range req.Labels {
 		if err := checkLabel(op, key, value); err != nil {

@@ -95,10 +95,15 @@ func checkChange(op string, change cloud.ServerChange) error {
 	case cloud.SetCPU, cloud.SetPower:
 		return nil
 	case cloud.SetDisk:
-		if change.Type != "" {
+		switch {
+		case change.Type != "":
 			return refuse(op, cloud.Unsupported, "this cloud lacks diskTypes")
+		case change.Keep:
+			return refuse(op, cloud.Unsupported, "this cloud lacks keepDisks")
 		}
 		return nil
+	case cloud.SetDiskKeep:
+		return refuse(op, cloud.Unsupported, "this cloud lacks keepDisks")
 	case cloud.SetRootDisk:
 		return refuse(op, cloud.Unsupported, "this cloud lacks rootDisk")
 	case cloud.SetFlavor:

@@ -10,8 +10,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 )
+
+// recordKept records an event that names the disks that the cloud keeps when a server is deleted.
+func recordKept(ctx context.Context, recorder events.EventRecorder, vm *pcapi.VM, server cloud.Server) {
+	var names []string
+	for _, disk := range server.Disks.List() {
+		if disk.Keep {
+			names = append(names, disk.Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	log.FromContext(ctx).Info("disks of a VM that is deleted are kept", "server", server.ID, "disks", names)
+	recorder.Eventf(vm, nil, corev1.EventTypeNormal, pcapi.DisksKeptReason, external.StepDelete,
+		"VM %s is deleted, and the cloud keeps its disks, as spec.disks says: %s", server.ID, strings.Join(names, ", "))
+}
 
 // recordDetached records an event that names the disks that were detached from a server before
 // its deletion, since others had attached them.

@@ -51,6 +51,7 @@ func LeanVM(o any) (any, error) {
 	for i := range vm.Spec.Disks {
 		share(&vm.Spec.Disks[i].Name)
 		share(&vm.Spec.Disks[i].Type)
+		share(&vm.Spec.Disks[i].DeletionPolicy)
 	}
 	if root := vm.Spec.RootDisk; root != nil {
 		share(&root.Size)
@@ -77,6 +78,7 @@ func leanStatus(status *pcapi.VMStatus) {
 	}
 	for i := range status.Disks {
 		share(&status.Disks[i].Name, &status.Disks[i].Type)
+		share(&status.Disks[i].DeletionPolicy)
 	}
 	if root := status.RootDisk; root != nil {
 		share(&root.Size, &root.Type)

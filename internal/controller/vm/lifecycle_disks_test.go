@@ -48,6 +48,11 @@ func twoDisks() func(*pcapi.VM) {
 
 const bothDisks = cloud.Disks("data=2048 logs=1024")
 
+// keptDisks are two disks, of which the first is kept when the VM is deleted.
+func keptDisks(vm *pcapi.VM) {
+	vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "2Gi", DeletionPolicy: pcapi.VMDiskKeep}, {Name: "logs", Size: "1Gi", DeletionPolicy: pcapi.VMDiskDelete}}
+}
+
 func TestDisksArePartOfTheCreate(t *testing.T) {
 	h := newHarness(t, everything, vmWith(twoDisks()))
 	h.mustReconcile()
@@ -188,6 +193,49 @@ func TestDisksThatAreUnknownAreNeitherChangedNorLost(t *testing.T) {
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 	equal(t, "disks in the status", shown, h.vm().Status.Disks)
 	equal(t, "root disk in the status", root, h.vm().Status.RootDisk)
+}
+
+func TestDisksThatAreKept(t *testing.T) {
+	shown := func(data, logs pcapi.VMDiskDeletionPolicy) []pcapi.VMDiskStatus {
+		return []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi", DeletionPolicy: data}, {Name: "logs", Size: "1Gi", DeletionPolicy: logs}}
+	}
+	for name, test := range map[string]struct {
+		has    cloud.Disks
+		lacks  []cloud.Capability
+		fails  error
+		calls  []string
+		want   cloud.Disks
+		ready  string
+		says   string
+		status []pcapi.VMDiskStatus
+	}{
+		"as the spec says: nothing is sent":                {has: "data=2048==keep logs=1024", want: "data=2048==keep logs=1024", ready: "True Running", status: shown(pcapi.VMDiskKeep, "")},
+		"the other way round: changed":                     {has: "data=2048 logs=1024==keep", calls: []string{"update s1"}, want: "data=2048==keep logs=1024", ready: "True Running", status: shown(pcapi.VMDiskKeep, "")},
+		"one is smaller: changed, and it grows after that": {has: "data=1024 logs=1024", calls: []string{"update s1", "update s1"}, want: "data=2048==keep logs=1024", ready: "True Running", status: shown(pcapi.VMDiskKeep, "")},
+		"the cloud cannot do that: the disk grows all the same": {has: "data=1024 logs=1024", lacks: []cloud.Capability{cloud.KeepDisks}, calls: []string{"update s1"}, want: "data=2048 logs=1024",
+			ready: "False Unsupported", says: "this cloud cannot set disks[].deletionPolicy", status: shown("", "")},
+		"the disks are not known: nothing is sent": {has: cloud.DisksUnknown, want: cloud.DisksUnknown, ready: "True Running"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithServer(t, allOf(test.lacks...), onRecord(keptDisks), serverWith(hasDisks(test.has)))
+			for range len(test.calls) + 1 {
+				h.mustReconcile()
+			}
+			h.wantCalls(test.calls...)
+			equal(t, "disks", test.want, h.cloud.Server("s1").Disks)
+			h.wantCondition(pcapi.ReadyCondition, test.ready, test.says)
+			equal(t, "status", test.status, h.vm().Status.Disks)
+		})
+	}
+}
+
+func TestDeletionNamesTheDisksThatAreKept(t *testing.T) {
+	h := harnessWithServer(t, allOf(), onRecord(deleted, keptDisks), serverWith(hasDisks("a=1024==keep data=2048==keep logs=1024")))
+	h.mustReconcile()
+	equal(t, "disks that the cloud keeps", []string{"a", "data"}, h.cloud.KeptDisks("s1"))
+	if !slices.Contains(h.events, "Normal "+pcapi.DisksKeptReason) {
+		t.Errorf("the events %v have none of the disks", h.events)
+	}
 }
 
 // keepsDisks is a cloud whose disks outlive their servers.

@@ -179,6 +179,9 @@ func updateText(update cloud.Update) string {
 		if disk.Type != "" {
 			text += fmt.Sprintf("=%q", disk.Type)
 		}
+		if disk.Keep {
+			text += " kept"
+		}
 		disks = append(disks, text)
 	}
 	if len(disks) > 0 {
@@ -198,7 +201,7 @@ func updateText(update cloud.Update) string {
 			add("without label", key)
 		}
 	}
-	for _, change := range update.Of(cloud.GroupPart, cloud.AddressPart) {
+	for _, change := range update.Of(cloud.KeepPart, cloud.GroupPart, cloud.AddressPart) {
 		parts = append(parts, change.String())
 	}
 	if power, ok := update.Power(); ok {
@@ -225,7 +228,7 @@ func requestObjects() []client.Object {
 // allOf are the capabilities that the fields of a VM need, without those missing.
 func allOf(missing ...cloud.Capability) cloud.Capabilities {
 	all := append(slices.Clone(withSuspend), cloud.Networks, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Flavors, cloud.GuestHeartbeat,
-		cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.WithRootDisk, cloud.DiskTypes)
+		cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks)
 	return cloud.NewCapabilities(slices.DeleteFunc(all, func(c cloud.Capability) bool { return slices.Contains(missing, c) })...)
 }
 
@@ -237,6 +240,7 @@ func complete(change ...func(*pcapi.VM)) *pcapi.VM {
 			vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder, vm.Spec.Zone = pcapi.GiB(4), "debian", "team/a", "z1"
 			vm.Spec.SecurityGroups = []pcapi.SecurityGroupName{"web", "ssh"}
 			vm.Spec.RootDisk = &pcapi.VMRootDisk{Size: "20Gi", Type: "fast"}
+			vm.Spec.Disks[0].DeletionPolicy = pcapi.VMDiskKeep
 			vm.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{
 				UserDataSecretRef: &pcapi.SecretKeyReference{Name: "boot", Key: "user-data"}, SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{"ssh-ed25519 AAAA ann", "ssh-ed25519 BBBB bob"},
 			}}
@@ -302,6 +306,8 @@ func TestRequestsOfCreates(t *testing.T) {
 		"by an operation":                        {caps: operating, vm: vmWith(poweredOff), before: func(h *harness) { h.cloud.SetOperating(true) }},
 		"refused and sent again":                 {caps: everything, vm: vmWith(), before: func(h *harness) { h.cloud.Fail(cloudfake.CreateServer, errThrottled, false) }},
 		"lost answer and sent again":             {caps: everything, vm: vmWith(withTags("env", "prod")), before: func(h *harness) { h.cloud.Fail(cloudfake.CreateServer, errReset, false) }},
+		"kept disks":                             {caps: allOf(), vm: vmWith(keptDisks)},
+		"kept disks without keepDisks":           {caps: allOf(cloud.KeepDisks), vm: vmWith(keptDisks)},
 		"import":                                 {caps: everything, vm: vmWith(importing, fourCores, withTags("env", "prod")), server: new(serverWith(unlabelled))},
 		"import without labels":                  {caps: without(cloud.Labels), vm: vmWith(importing, fourCores), server: new(serverWith(unlabelled))},
 		"all fields with an approval":            {caps: allOf(), vm: complete(needsApproval)},
@@ -313,7 +319,7 @@ func TestRequestsOfCreates(t *testing.T) {
 	for _, missing := range []cloud.Capability{
 		cloud.Flavors, cloud.Sizing, cloud.Folders, cloud.Networks, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Power, cloud.SoftPowerOff, cloud.WithDisks,
 		cloud.Labels, cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.WithUserData,
-		cloud.WithRootDisk, cloud.DiskTypes,
+		cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks,
 	} {
 		tests["all fields without "+string(missing)] = requestCase{caps: allOf(missing), vm: complete()}
 	}

@@ -194,6 +194,7 @@ func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, serve
 	}
 	if server.State != cloud.StateDeleting {
 		recordSnapshots(ctx, k.Client, k.recorder, vm, server.ID)
+		recordKept(ctx, k.recorder, vm, server)
 	}
 	server.State = cloud.StateDeleting
 	obs.Inventory.RecordServer(string(vm.UID), server)

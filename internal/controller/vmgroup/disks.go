@@ -20,6 +20,26 @@ func disksOf(g *pcapi.VmGroup) []pcapi.VMDisk {
 	return disks
 }
 
+// withoutPolicies returns the disks without what happens to them when their VM is deleted.
+func withoutPolicies(disks []pcapi.VMDisk) []pcapi.VMDisk {
+	disks = slices.Clone(disks)
+	for i := range disks {
+		disks[i].DeletionPolicy = ""
+	}
+	return disks
+}
+
+// withPolicies returns the disks of a member with what the template says happens to them when the member is deleted.
+func (t template) withPolicies(disks []pcapi.VMDisk) []pcapi.VMDisk {
+	disks = slices.Clone(disks)
+	for i := range disks {
+		if want := diskNamed(t.Disks, disks[i].Name); want != nil {
+			disks[i].DeletionPolicy = want.DeletionPolicy
+		}
+	}
+	return disks
+}
+
 // diskNamed returns the disk of this name, nil if there is none.
 func diskNamed(disks []pcapi.VMDisk, name string) *pcapi.VMDisk {
 	if i := slices.IndexFunc(disks, func(d pcapi.VMDisk) bool { return d.Name == name }); i >= 0 {

@@ -59,6 +59,42 @@ func TestChangesOfDisks(t *testing.T) {
 	}
 }
 
+// A change of what happens to disks replaces and restarts no member, and reaches members of older revisions.
+func TestChangesOfTheDeletionPolicyOfDisks(t *testing.T) {
+	keep := func(disk pcapi.VMDisk, policy pcapi.VMDiskDeletionPolicy) pcapi.VMDisk {
+		disk.DeletionPolicy = policy
+		return disk
+	}
+	data, logs := diskOf("data", "10Gi"), diskOf("logs", "2Gi")
+	for name, test := range map[string]struct {
+		member, group, want []pcapi.VMDisk
+	}{
+		"kept":                                 {[]pcapi.VMDisk{data, logs}, []pcapi.VMDisk{keep(data, pcapi.VMDiskKeep), logs}, []pcapi.VMDisk{keep(data, pcapi.VMDiskKeep), logs}},
+		"not kept any more":                    {[]pcapi.VMDisk{keep(data, pcapi.VMDiskKeep)}, []pcapi.VMDisk{data}, []pcapi.VMDisk{data}},
+		"one that the group does not have":     {[]pcapi.VMDisk{keep(data, pcapi.VMDiskKeep)}, nil, []pcapi.VMDisk{keep(data, pcapi.VMDiskKeep)}},
+		"one that the member does not have":    {nil, []pcapi.VMDisk{keep(data, pcapi.VMDiskKeep)}, nil},
+		"a member of another revision, larger": {[]pcapi.VMDisk{diskOf("data", "1Ti")}, []pcapi.VMDisk{keep(data, pcapi.VMDiskKeep)}, []pcapi.VMDisk{keep(diskOf("data", "1Ti"), pcapi.VMDiskKeep)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			of := func(disks []pcapi.VMDisk) template {
+				return templateOf(groupOfSize(1, func(g *pcapi.VmGroup) { g.Spec.Disks = disks }), "default")
+			}
+			member := vm("member", func(vm *pcapi.VM) { vm.Spec.Disks = test.member })
+			after := of(test.group)
+			if differs := !cmp.Equal(test.want, test.member); after.shared(member) == differs {
+				t.Errorf("the member is as the template says: %t", !differs)
+			}
+			if plain := of(withoutPolicies(test.group)); plain.revision() != after.revision() {
+				t.Error("the policy is part of the revision")
+			}
+			after.share(member)
+			if diff := cmp.Diff(test.want, member.Spec.Disks); diff != "" || !after.shared(member) {
+				t.Errorf("disks of the member (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestChangesOfRootDisks(t *testing.T) {
 	root := func(size pcapi.VMDiskSize, of pcapi.VMDiskType) *pcapi.VMRootDisk {
 		return &pcapi.VMRootDisk{Size: size, Type: of}

@@ -63,7 +63,7 @@ type revised struct {
 
 func revisedOf(s *pcapi.VMSpec) revised {
 	r := revised{
-		Class: s.ClassName, CPU: s.CPU, Memory: s.Memory, Template: s.Template, Bootstrap: s.Bootstrap, Disks: s.Disks, Zone: s.Zone, AntiAffinity: s.AntiAffinity,
+		Class: s.ClassName, CPU: s.CPU, Memory: s.Memory, Template: s.Template, Bootstrap: s.Bootstrap, Disks: withoutPolicies(s.Disks), Zone: s.Zone, AntiAffinity: s.AntiAffinity,
 		RootDisk: s.RootDisk, Flavor: s.Flavor,
 	}
 	if s.CloudRef != nil {
@@ -114,13 +114,15 @@ func (t template) kept(vm *pcapi.VM) bool {
 
 // shared reports whether the fields match that members of older revisions get from the template, too.
 func (t template) shared(vm *pcapi.VM) bool {
-	return maps.Equal(vm.Spec.Tags, t.Tags) && slices.Equal(vm.Spec.SecurityGroups, t.SecurityGroups) && equality.Semantic.DeepEqual(vm.Spec.PublicAddress, t.PublicAddress)
+	return maps.Equal(vm.Spec.Tags, t.Tags) && slices.Equal(vm.Spec.SecurityGroups, t.SecurityGroups) && equality.Semantic.DeepEqual(vm.Spec.PublicAddress, t.PublicAddress) &&
+		slices.Equal(vm.Spec.Disks, t.withPolicies(vm.Spec.Disks))
 }
 
 // share gives a member these fields.
 func (t template) share(vm *pcapi.VM) {
 	own := t.DeepCopy()
 	vm.Spec.Tags, vm.Spec.SecurityGroups, vm.Spec.PublicAddress = own.Tags, own.SecurityGroups, own.PublicAddress
+	vm.Spec.Disks = t.withPolicies(vm.Spec.Disks)
 }
 
 // apply gives a member the fields of the template that can be changed in place, except the disks. Members share no

@@ -20,8 +20,10 @@ var Disks = Field{
 			return nil
 		case !caps.Has(cloud.WithDisks):
 			return []string{"disks"}
-		default:
+		case slices.Contains(needs, cloud.DiskTypes) && !caps.Has(cloud.DiskTypes):
 			return []string{diskTypes}
+		default:
+			return []string{diskPolicy}
 		}
 	},
 	Create: func(vm *pcapi.VM, _ Context, req *cloud.CreateServer) { req.Disks = disksOf(vm) },
@@ -33,21 +35,21 @@ var Disks = Field{
 	// Which disks the VM had must be known to find that one was removed.
 	Hide: func(vm *pcapi.VM) {
 		for i := range vm.Status.Disks {
-			vm.Status.Disks[i].Size, vm.Status.Disks[i].Type = "", ""
+			vm.Status.Disks[i].Size, vm.Status.Disks[i].Type, vm.Status.Disks[i].DeletionPolicy = "", "", ""
 		}
 	},
 	Shown: func(vm *pcapi.VM, server *cloud.Server) {
 		var shown []cloud.Disk
 		for _, disk := range vm.Status.Disks {
 			if size := mibOf(disk.Size); size > 0 && !disk.Lost {
-				shown = append(shown, cloud.Disk{Name: disk.Name, SizeMiB: size, Type: disk.Type})
+				shown = append(shown, cloud.Disk{Name: disk.Name, SizeMiB: size, Type: disk.Type, Keep: disk.DeletionPolicy == pcapi.VMDiskKeep})
 			}
 		}
 		server.Disks, _ = cloud.NewDisks(shown)
 	},
 	DescribeCreate: func(_ *pcapi.VM, req cloud.CreateServer) (parts []string) {
 		for _, disk := range req.Disks.List() {
-			parts = append(parts, fmt.Sprintf("disk %s %s%s", approval.Quoted(disk.Name), mib(disk.SizeMiB), ofType(disk.Type)))
+			parts = append(parts, fmt.Sprintf("disk %s %s%s", approval.Quoted(disk.Name), mib(disk.SizeMiB), asAsked(disk)))
 		}
 		return parts
 	},
@@ -56,29 +58,47 @@ var Disks = Field{
 			if has := s.Disks.Size(disk.Name); has > 0 {
 				parts = append(parts, fmt.Sprintf("disk %s %s to %s", approval.Quoted(disk.Name), mib(has), mib(disk.SizeMiB)))
 			} else {
-				parts = append(parts, fmt.Sprintf("new disk %s %s%s", approval.Quoted(disk.Name), mib(disk.SizeMiB), ofType(disk.Type)))
+				parts = append(parts, fmt.Sprintf("new disk %s %s%s", approval.Quoted(disk.Name), mib(disk.SizeMiB), asAsked(cloud.Disk(disk))))
 			}
+		}
+		for _, disk := range cloud.Changes[cloud.SetDiskKeep](update) {
+			verb := "delete"
+			if disk.Keep {
+				verb = "keep"
+			}
+			parts = append(parts, fmt.Sprintf("disk %s: %s it when the VM is deleted", approval.Quoted(disk.Name), verb))
 		}
 		return parts
 	},
 }
 
-// diskTypes is the field of the spec that has the types of disks.
-const diskTypes = "disks[].type"
+// The fields of the spec that have the types of disks, and whether they are kept.
+const (
+	diskTypes  = "disks[].type"
+	diskPolicy = "disks[].deletionPolicy"
+)
+
+// asAsked returns what a plan says of a new disk beside its size.
+func asAsked(disk cloud.Disk) string {
+	if disk.Keep {
+		return ofType(disk.Type) + ", kept when the VM is deleted"
+	}
+	return ofType(disk.Type)
+}
 
 // disksOf returns the disks that a VM is to have.
 func disksOf(vm *pcapi.VM) cloud.Disks {
 	list := make([]cloud.Disk, 0, len(vm.Spec.Disks))
 	for i := range vm.Spec.Disks {
 		disk := &vm.Spec.Disks[i]
-		list = append(list, cloud.Disk{Name: disk.Name, SizeMiB: int(disk.Size.Bytes() >> 20), Type: string(disk.Type)})
+		list = append(list, cloud.Disk{Name: disk.Name, SizeMiB: int(disk.Size.Bytes() >> 20), Type: string(disk.Type), Keep: disk.DeletionPolicy == pcapi.VMDiskKeep})
 	}
 	disks, _ := cloud.NewDisks(list)
 	return disks
 }
 
-// diskChange returns the changes that add or grow disks. A disk that the VM had is not
-// added again, since it would be empty. One that it has keeps its type.
+// diskChange returns the changes that add or grow disks, and that set whether they are kept. A disk that the VM had is
+// not added again, since it would be empty. One that it has keeps its type.
 func diskChange(vm *pcapi.VM, server cloud.Server) (update cloud.Update) {
 	if server.Disks == cloud.DisksUnknown {
 		return nil
@@ -86,7 +106,10 @@ func diskChange(vm *pcapi.VM, server cloud.Server) (update cloud.Update) {
 	for _, want := range disksOf(vm).List() {
 		has := server.Disks.Size(want.Name)
 		if has > 0 {
-			want.Type = ""
+			if want.Keep != server.Disks.Kept(want.Name) {
+				update = append(update, cloud.SetDiskKeep{Name: want.Name, Keep: want.Keep})
+			}
+			want.Type, want.Keep = "", false
 		}
 		if has < want.SizeMiB && !lostDisk(vm, server, want.Name) {
 			update = append(update, cloud.SetDisk(want))
@@ -122,6 +145,8 @@ func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error
 				want.Name, server.ID))
 		case size == 0 && want.Type != "" && !caps.Has(cloud.DiskTypes):
 			return Lacks(diskTypes)
+		case want.Keep != server.Disks.Kept(want.Name) && !caps.Has(cloud.KeepDisks):
+			return Lacks(diskPolicy)
 		case size > want.SizeMiB/mibPerGiB:
 			return reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, fmt.Errorf(
 				"the disk %q of VM %s has %dGi in the cloud, and disks cannot shrink: set its size in spec.disks to %dGi", want.Name, server.ID, size, size))
@@ -144,7 +169,11 @@ func diskStatus(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) []pc
 	}
 	var status []pcapi.VMDiskStatus
 	for _, disk := range server.Disks.List() {
-		status = append(status, pcapi.VMDiskStatus{Name: disk.Name, Size: quantityOf(disk.SizeMiB), Type: disk.Type})
+		shown := pcapi.VMDiskStatus{Name: disk.Name, Size: quantityOf(disk.SizeMiB), Type: disk.Type}
+		if disk.Keep {
+			shown.DeletionPolicy = pcapi.VMDiskKeep
+		}
+		status = append(status, shown)
 	}
 	for i := range vm.Spec.Disks {
 		if name := vm.Spec.Disks[i].Name; lostDisk(vm, server, name) && len(status) < cloud.MaxDisks {

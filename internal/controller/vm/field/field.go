@@ -70,7 +70,7 @@ type Context struct {
 var all = []Field{size, Flavor, template, folder, Zone, Network, SecurityGroups, PublicAddress, AntiAffinity, RootDisk, Disks, Tags, bootstrap, Probe, power}
 
 // reported are the parts of a server of which Drift reports the changes that a cloud cannot make.
-var reported = []cloud.Part{cloud.LabelPart, cloud.GroupPart, cloud.AddressPart, cloud.DiskPart}
+var reported = []cloud.Part{cloud.LabelPart, cloud.GroupPart, cloud.AddressPart, cloud.KeepPart, cloud.DiskPart}
 
 // Unsupported returns the outcome for a new VM that asks for what the cloud cannot do; nil if it can.
 func Unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {

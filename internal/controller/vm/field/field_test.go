@@ -30,12 +30,12 @@ func TestPlanShowsAllThatACreateAsksFor(t *testing.T) {
 			UserDataSecretRef: &pcapi.SecretKeyReference{Name: "init", Key: "user-data"}, SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{publicKey, publicKey + " alice), PowerOff db ("},
 		}}
 	})
-	disks, _ := cloud.NewDisks([]cloud.Disk{{Name: "data", SizeMiB: 1024}, {Name: "logs", SizeMiB: 1024, Type: "a type"}})
+	disks, _ := cloud.NewDisks([]cloud.Disk{{Name: "data", SizeMiB: 1024}, {Name: "logs", SizeMiB: 1024, Type: "a type", Keep: true}})
 	root := cloud.RootDisk{SizeMiB: 20 << 10, Type: "fast"}
 	got := DescribeCreate(vm, cloud.CreateServer{Template: "debian), Delete db (", Folder: "f", Zone: "z", CPU: 2, MemoryMiB: 1536, PowerState: cloud.PowerOff, Disks: disks, RootDisk: root})
 	want := []string{
 		"cpu 2", "memory 1536Mi", `template "debian), Delete db ("`, "folder f", "zone z", "network front address 192.0.2.10", "network back",
-		`anti-affinity Preferred group "g, Delete db"`, "root disk 20Gi of type fast", "disk data 1Gi", `disk logs 1Gi of type "a type"`, `tag "owner=a team"`, "user data of Secret init key user-data",
+		`anti-affinity Preferred group "g, Delete db"`, "root disk 20Gi of type fast", "disk data 1Gi", `disk logs 1Gi of type "a type", kept when the VM is deleted`, `tag "owner=a team"`, "user data of Secret init key user-data",
 		"SSH key FINGERPRINT", `SSH key FINGERPRINT "alice), PowerOff db ("`, "powered off",
 	}
 	for i := range want {
@@ -61,7 +61,7 @@ func TestFingerprint(t *testing.T) {
 func TestStatusOfAServer(t *testing.T) {
 	server := cloud.Server{
 		State: cloud.StateActive, CPU: 2, MemoryMiB: 2 << 10, Flavor: "small", Zone: "z1", Host: "h1", Image: cloud.Image{ID: "i-1", Name: "debian"},
-		Interfaces: "fa:16:3e:00:00:01,10.0.0.5", Disks: "data=1024=fast", RootDisk: cloud.RootDisk{SizeMiB: 1536, Type: "fast"},
+		Interfaces: "fa:16:3e:00:00:01,10.0.0.5", Disks: "data=1024=fast=keep logs=1024", RootDisk: cloud.RootDisk{SizeMiB: 1536, Type: "fast"},
 	}
 	vm := &pcapi.VM{}
 	Report(vm, server, cloud.NewCapabilities(cloud.WithDisks))
@@ -69,13 +69,22 @@ func TestStatusOfAServer(t *testing.T) {
 	equal(t, "status", pcapi.VMStatus{
 		Hardware: &pcapi.VMHardwareStatus{CPU: 2, Memory: &memory, Flavor: "small"}, Zone: "z1", Host: "h1", Image: &pcapi.VMImageStatus{ID: "i-1", Name: "debian"},
 		Network: &pcapi.VMNetworkStatus{PrimaryIP4: "10.0.0.5", Interfaces: []pcapi.VMInterfaceStatus{{MACAddress: "fa:16:3e:00:00:01", Addresses: []string{"10.0.0.5"}}}},
-		Disks:   []pcapi.VMDiskStatus{{Name: "data", Size: "1Gi", Type: "fast"}}, RootDisk: &pcapi.VMRootDiskStatus{Size: "1536Mi", Type: "fast"},
+		Disks:   []pcapi.VMDiskStatus{{Name: "data", Size: "1Gi", Type: "fast", DeletionPolicy: pcapi.VMDiskKeep}, {Name: "logs", Size: "1Gi"}}, RootDisk: &pcapi.VMRootDiskStatus{Size: "1536Mi", Type: "fast"},
 	}, vm.Status)
 	var shown cloud.Server
 	Shown(vm, &shown)
-	equal(t, "the server that the status shows", cloud.Server{CPU: 2, MemoryMiB: 2 << 10, Flavor: "small", Zone: "z1", Disks: "data=1024=fast", RootDisk: server.RootDisk}, shown)
+	equal(t, "the server that the status shows", cloud.Server{CPU: 2, MemoryMiB: 2 << 10, Flavor: "small", Zone: "z1", Disks: server.Disks, RootDisk: server.RootDisk}, shown)
 	Hide(vm)
-	equal(t, "status without a server", pcapi.VMStatus{Disks: []pcapi.VMDiskStatus{{Name: "data"}}}, vm.Status)
+	equal(t, "status without a server", pcapi.VMStatus{Disks: []pcapi.VMDiskStatus{{Name: "data"}, {Name: "logs"}}}, vm.Status)
+}
+
+func TestPlanShowsWhetherDisksAreKept(t *testing.T) {
+	vm := vmWith(func(vm *pcapi.VM) {
+		vm.Spec.Disks = []pcapi.VMDisk{{Name: "a", Size: "1Gi", DeletionPolicy: pcapi.VMDiskKeep}, {Name: "b", Size: "1Gi"}, {Name: "c", Size: "1Gi", DeletionPolicy: pcapi.VMDiskDelete}, {Name: "d", Size: "1Gi", DeletionPolicy: pcapi.VMDiskKeep}}
+	})
+	server := cloud.Server{State: cloud.StateActive, CPU: 2, Disks: "a=1024 b=1024=fast=keep c=1024"}
+	want := []string{"new disk d 1Gi, kept when the VM is deleted", "disk a: keep it when the VM is deleted", "disk b: delete it when the VM is deleted"}
+	equal(t, "plan", want, DescribeUpdate(server, Difference(vm, server)))
 }
 
 // vmWith returns a VM with changes.
