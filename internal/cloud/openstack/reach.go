@@ -20,7 +20,7 @@ type reach struct {
 // been given, which compute may not show for a while.
 func (c *Client) changeReach(ctx context.Context, op string, current *server, w reach) (address string, err *cloud.Error) {
 	if w.groups != "" {
-		annotate := func(metadata map[string]string) *cloud.Error { return c.annotate(ctx, op, current.ID, metadata) }
+		annotate := func(metadata map[string]string) *cloud.Error { return c.session.do(ctx, addMetadata(op, current.ID, metadata)) }
 		if err := c.security.set(ctx, op, current, w.groups, annotate); err != nil {
 			return "", err
 		}
@@ -31,7 +31,7 @@ func (c *Client) changeReach(ctx context.Context, op string, current *server, w 
 			if current.Metadata[publicKey] != "" {
 				return nil
 			}
-			return c.annotate(ctx, op, current.ID, map[string]string{publicKey: cloud.AddressPending})
+			return c.session.do(ctx, addMetadata(op, current.ID, map[string]string{publicKey: cloud.AddressPending}))
 		})
 	case w.withoutAddress:
 		err = c.floating.removeAll(ctx, op, current.ID)
@@ -39,7 +39,7 @@ func (c *Client) changeReach(ctx context.Context, op string, current *server, w 
 		return "", nil
 	}
 	if err == nil && address != current.Metadata[publicKey] {
-		err = c.annotate(ctx, op, current.ID, map[string]string{publicKey: address})
+		err = c.session.do(ctx, addMetadata(op, current.ID, map[string]string{publicKey: address}))
 	}
 	return address, err
 }

@@ -33,7 +33,7 @@ func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (clou
 	case i.Status != "active":
 		return cloud.Result{}, refuse(op, cloud.Busy, "the image of the snapshot is in status %s, and cannot be used", quote(i.Status))
 	}
-	if err := c.act(ctx, op, req.ServerID, "rebuild", map[string]any{"imageRef": req.SnapshotID}); err != nil {
+	if err := c.session.do(ctx, action(op, req.ServerID, "rebuild", map[string]any{"imageRef": req.SnapshotID})); err != nil {
 		return cloud.Result{}, c.confirm(ctx, op, req.ServerID, err)
 	}
 	return cloud.Result{Operation: operation(opRevert, req.ServerID)}, nil

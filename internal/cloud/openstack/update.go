@@ -182,7 +182,10 @@ func (c *Client) relabel(ctx context.Context, op string, current *server, labels
 			return err
 		}
 	}
-	return c.annotate(ctx, op, current.ID, encoded)
+	if len(encoded) == 0 {
+		return nil
+	}
+	return c.session.do(ctx, addMetadata(op, current.ID, encoded))
 }
 
 // removedBefore compares two labels by when they are removed: those of the operator, whose keys
@@ -198,20 +201,12 @@ func removedBefore(a, b string) int {
 	return -1
 }
 
-// annotate merges metadata into that of the server.
-func (c *Client) annotate(ctx context.Context, op, id string, metadata map[string]string) *cloud.Error {
-	if len(metadata) == 0 {
-		return nil
-	}
-	return c.session.do(ctx, &call{
+// addMetadata returns the call that merges metadata into that of a server.
+func addMetadata(op, id string, metadata map[string]string) *call {
+	return &call{
 		about: aboutServer, service: compute, method: http.MethodPost, route: "compute/servers/{id}/metadata", path: "servers/" + id + "/metadata",
 		op: op, body: map[string]any{"metadata": metadata},
-	})
-}
-
-// act requests an action of a server.
-func (c *Client) act(ctx context.Context, op, id, name string, arguments any) *cloud.Error {
-	return c.session.do(ctx, action(op, id, name, arguments))
+	}
 }
 
 // action returns the call for an action of a server.
@@ -246,7 +241,7 @@ var powerChanges = map[cloud.PowerState]powerChange{cloud.PowerOn: starts, cloud
 // are not, and are not read before they are started.
 func (c *Client) switchPower(ctx context.Context, op, id string, to cloud.PowerState) (cloud.Result, *cloud.Error) {
 	change := powerChanges[to]
-	err := c.act(ctx, op, id, change.action, nil)
+	err := c.session.do(ctx, action(op, id, change.action, nil))
 	if err == nil {
 		return cloud.Result{Operation: operation(change.kind, id)}, nil
 	}
@@ -260,7 +255,7 @@ func (c *Client) switchPower(ctx context.Context, op, id string, to cloud.PowerS
 	case current.Status == change.status:
 		return cloud.Result{Server: current.domain()}, nil
 	case to == cloud.PowerOn && current.Status == statusSuspended:
-		if err := c.act(ctx, op, id, resumes.action, nil); err != nil {
+		if err := c.session.do(ctx, action(op, id, resumes.action, nil)); err != nil {
 			return cloud.Result{}, err
 		}
 		return cloud.Result{Operation: operation(resumes.kind, id)}, nil
@@ -299,7 +294,7 @@ func (c *Client) resize(ctx context.Context, op string, current *server, name st
 		return cloud.Result{}, refuse(op, cloud.Rejected, "the name of flavor %s is too long to be recorded", quote(chosen.Name))
 	}
 	if chosen.Name == current.Flavor.Name {
-		if err := c.annotate(ctx, op, id, map[string]string{sizeKey: asked}); err != nil {
+		if err := c.session.do(ctx, addMetadata(op, id, map[string]string{sizeKey: asked})); err != nil {
 			return cloud.Result{}, err
 		}
 		changed, err := c.get(ctx, op, id)
@@ -313,10 +308,10 @@ func (c *Client) resize(ctx context.Context, op string, current *server, name st
 	}
 	// The marks precede the resize: without them nobody would confirm it if this process
 	// ends before it has the answer.
-	if err := c.annotate(ctx, op, id, map[string]string{sizeKey: asked, resizeKey: before}); err != nil {
+	if err := c.session.do(ctx, addMetadata(op, id, map[string]string{sizeKey: asked, resizeKey: before})); err != nil {
 		return cloud.Result{}, err
 	}
-	if err := c.act(ctx, op, id, "resize", map[string]any{"flavorRef": chosen.ID}); err != nil {
+	if err := c.session.do(ctx, action(op, id, "resize", map[string]any{"flavorRef": chosen.ID})); err != nil {
 		return cloud.Result{}, err
 	}
 	return cloud.Result{Operation: operation(opResize, id)}, nil
@@ -325,7 +320,7 @@ func (c *Client) resize(ctx context.Context, op string, current *server, name st
 // confirmResize ends a resize. That there is none to confirm is no failure: another
 // request has confirmed it.
 func (c *Client) confirmResize(ctx context.Context, op, id string) *cloud.Error {
-	err := c.act(ctx, op, id, "confirmResize", nil)
+	err := c.session.do(ctx, action(op, id, "confirmResize", nil))
 	if err != nil && (err.Kind == cloud.Busy || err.Kind == cloud.Rejected) {
 		return nil
 	}
