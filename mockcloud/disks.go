@@ -171,6 +171,21 @@ func keptDisks(disks []Disk) (names []string) {
 	return names
 }
 
+// reverted returns the disks of a revert to some of a server that has others now: each is kept or not as now, and the kept ones stay.
+func reverted(disks, now []Disk) []Disk {
+	next := slices.Clone(disks)
+	for _, disk := range now {
+		i := slices.IndexFunc(next, func(d Disk) bool { return d.Name == disk.Name })
+		switch {
+		case i >= 0:
+			next[i].Keep = disk.Keep
+		case disk.Keep:
+			next = append(next, disk)
+		}
+	}
+	return next
+}
+
 // sizeOfDisk returns the size of the disk of this name, 0 if there is none.
 func sizeOfDisk(disks []Disk, name string) int {
 	if i := slices.IndexFunc(disks, func(d Disk) bool { return d.Name == name }); i >= 0 {

@@ -77,7 +77,7 @@ func (sn *snapshots) revertNow(r *record, snapshot string, key *keyRecord, reque
 		return keyedAnswer{}, notFound("snapshot", snapshot)
 	}
 	next := r.clone()
-	next.CPU, next.Memory, next.PowerState, next.Disks = was.CPU, was.Memory, was.PowerState, was.Disks
+	next.CPU, next.Memory, next.PowerState, next.Disks = was.CPU, was.Memory, was.PowerState, reverted(was.Disks, r.Disks)
 	if was.RootDisk != nil {
 		next.RootDisk = was.RootDisk
 	}

@@ -146,6 +146,16 @@ func (d Disks) Type(name string) string { return d.named(name).Type }
 // Kept reports whether the cloud keeps the disk of this name when the server is deleted.
 func (d Disks) Kept(name string) bool { return d.named(name).Keep }
 
+// KeptNames returns the names of the disks that the cloud keeps when the server is deleted.
+func (d Disks) KeptNames() (names []string) {
+	for _, disk := range d.List() {
+		if disk.Keep {
+			names = append(names, disk.Name)
+		}
+	}
+	return names
+}
+
 // Needs returns the capabilities without which no server can be created with the disk.
 func (d Disk) Needs() []Capability {
 	needs := []Capability{WithDisks}
@@ -176,6 +186,23 @@ func (d Disks) Keeping(name string, keep bool) Disks {
 	for i := range list {
 		if list[i].Name == name {
 			list[i].Keep = keep
+		}
+	}
+	all, _ := NewDisks(list)
+	return all
+}
+
+// Reverted returns the disks after a revert to these, of a server that has others: each is kept or not as now, and the kept ones stay.
+func (d Disks) Reverted(now Disks) Disks {
+	list := d.List()
+	for i := range list {
+		if now.Size(list[i].Name) > 0 {
+			list[i].Keep = now.Kept(list[i].Name)
+		}
+	}
+	for _, disk := range now.List() {
+		if disk.Keep && d.Size(disk.Name) == 0 {
+			list = append(list, disk)
 		}
 	}
 	all, _ := NewDisks(list)

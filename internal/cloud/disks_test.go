@@ -52,6 +52,17 @@ func TestNewDisksKeepsWhatHasANameAndASize(t *testing.T) {
 	}
 }
 
+func TestDisksOfARevert(t *testing.T) {
+	t.Parallel()
+	got := cloud.Disks("a=1 b=1==keep c=1 gone=1==keep").Reverted("a=2==keep b=2 c=2 new=1 more=1=fast=keep")
+	if diff := cmp.Diff(cloud.Disks("a=1==keep b=1 c=1 gone=1==keep more=1=fast=keep"), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a", "gone", "more"}, got.KeptNames()); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
 func TestDisksWithKeepsTypes(t *testing.T) {
 	t.Parallel()
 	if diff := cmp.Diff(cloud.Disks("data=4096==keep logs=1=fast"), cloud.Disks("data=1024==keep").With("data=4096 logs=1=fast")); diff != "" {

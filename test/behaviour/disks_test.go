@@ -89,6 +89,21 @@ func TestDisks(t *testing.T) {
 				return entries[len(entries)-1].KeptDisks
 			}).Should(Equal([]string{"logs"}))
 		},
+		"an edit of a group keeps a disk and replaces the members: the disks of all of them are kept": func(t *T) {
+			f := newFixture(t, mockcloud.Options{})
+			disk := diskOf("data", "10Gi")
+			g, _ := f.readyGroup("pool", 4, func(g *pcapi.VmGroup) { g.Spec.Disks = []pcapi.VMDisk{disk} })
+			disk.DeletionPolicy = pcapi.VMDiskKeep
+			edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Disks, g.Spec.Template = []pcapi.VMDisk{disk}, "other" })
+			t.Eventually(func() (kept []string) {
+				for _, entry := range f.Ledger() {
+					if entry.Op == mockcloud.OpDelete && entry.Final || entry.Op == mockcloud.OpGone {
+						kept = append(kept, entry.KeptDisks...)
+					}
+				}
+				return kept
+			}).Should(Equal([]string{"data", "data", "data", "data"}))
+		},
 		"the members of a group get what happens to a disk without being replaced": func(t *T) {
 			f := newFixture(t, mockcloud.Options{})
 			disk := diskOf("data", "10Gi")

@@ -122,6 +122,14 @@ var keepDiskCases = []testCase{
 			wantKind(t, "UpdateServer", err, cloud.Rejected, false)
 			wantDisks(ctx, t, f, created.ID, "data=1024")
 		}},
+	{name: "a revert: disks that are kept stay, and are kept", needs: append(slices.Clone(withKeptDisks), cloud.Snapshots, cloud.Revert),
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			server := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("reverted"), Disks: "data=1024"})
+			snapshot := mustSnapshot(ctx, t, f.snapshots(t), cloud.CreateSnapshot{ServerID: server.ID, Name: name("before")})
+			mustResize(ctx, t, f, server.ID, cloud.Update{cloud.SetDiskKeep{Name: "data", Keep: true}, cloud.SetDisk{Name: "logs", SizeMiB: 1024, Keep: true}})
+			mustRevert(ctx, t, f, f.reverter(t), cloud.RevertServer{ServerID: server.ID, SnapshotID: snapshot.ID})
+			wantDisks(ctx, t, f, server.ID, "data=1024==keep logs=1024==keep")
+		}},
 	{name: "a deletion: the disks that are kept stay, and no others", needs: withKeptDisks, kept: true,
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("leaving"), Disks: "a=1024==keep b=1024 c=1024==keep d=1024"})

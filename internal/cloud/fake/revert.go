@@ -48,7 +48,7 @@ func (c *snapshotClient) reverting(req cloud.RevertServer) cloud.Result {
 		if ok {
 			was := c.frozen[req.SnapshotID]
 			s = s.Clone()
-			s.CPU, s.MemoryMiB, s.Disks, s.RootDisk, s.State, s.UpdatedAt = was.CPU, was.MemoryMiB, was.Disks, was.RootDisk, cloud.StateStopped, c.settings.clock()
+			s.CPU, s.MemoryMiB, s.Disks, s.RootDisk, s.State, s.UpdatedAt = was.CPU, was.MemoryMiB, was.Disks.Reverted(s.Disks), was.RootDisk, cloud.StateStopped, c.settings.clock()
 			c.servers.store.put(req.ServerID, s)
 			c.reverted++
 		}

@@ -339,11 +339,7 @@ func (c *serverClient) DeleteServer(ctx context.Context, id string) (cloud.Resul
 // holds mu.
 func (c *serverClient) remove(id string) {
 	if s, found := c.store.get(id); found {
-		for _, disk := range s.Disks.List() {
-			if disk.Keep {
-				c.keptDisks[id] = append(c.keptDisks[id], disk.Name)
-			}
-		}
+		c.keptDisks[id] = s.Disks.KeptNames()
 	}
 	c.store.remove(id)
 	delete(c.hidden, id)

@@ -350,7 +350,7 @@ func (c *cinder) disksIn() cloud.Disks {
 	var list []cloud.Disk
 	for _, v := range c.volumes {
 		if v.attachedTo(someID) && v.diskOf(someID) != "" && !v.pending() {
-			list = append(list, cloud.Disk{Name: v.diskOf(someID), SizeMiB: v.GiB * mibPerGiB, Keep: c.kept[v.ID]})
+			list = append(list, cloud.Disk{Name: v.diskOf(someID), SizeMiB: v.GiB * mibPerGiB, Keep: c.kept[v.ID] && v.Metadata[volumeKeptKey] == volumeKept})
 		}
 	}
 	disks, _ := cloud.NewDisks(list)

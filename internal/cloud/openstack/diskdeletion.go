@@ -9,15 +9,12 @@ import (
 
 var _ cloud.DiskRemover = (*Client)(nil)
 
-// releaseDisks records of the disks of a server that they are deleted with it, without those that are kept. Compute deletes them with the server; one that it cannot
-// delete is not confused with a volume that somebody has detached before. That includes one that was detached after the server was
-// restored from an earlier deletion; a deletion that failed leaves a server with an error.
+// releaseDisks records of the disks of a server that they are deleted with it; of those that are kept, only which disks they are.
+// Compute deletes the volumes with the server; one that it cannot delete is not confused with a volume that somebody has detached
+// before. That includes one that was detached after the server was restored from an earlier deletion; a deletion that failed leaves a
+// server with an error.
 func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 	if usable, err := c.volumes.hasDisks(ctx, op); err != nil || !usable {
-		return err
-	}
-	keeps, err := c.volumes.canKeep(ctx, op)
-	if err != nil {
 		return err
 	}
 	s, err := c.read(ctx, op, id)
@@ -33,30 +30,32 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 		err.Detail = "looking for its disks: " + err.Detail
 		return err
 	}
-	// Of marked and released, an earlier deletion has recorded that they are deleted with the server.
-	marked, released := set.marked, []string(nil)
+	detached := set.marked
 	for disk, v := range set.attached {
-		deleted := v.Metadata[volumeDeletedKey] == id
+		marked, marks := v.Metadata[volumeDeletedKey] == id, diskMarks(id, disk, v.ID)
+		kept := s.isKept(v)
 		switch {
-		case keeps && !s.deletesVolume(v.ID):
-			if deleted {
-				released = append(released, v.ID)
+		case kept && (marked || set.unrecorded[v.ID]):
+			marks[volumeDeletedKey] = "kept"
+			if err := c.volumes.annotate(ctx, op, v.ID, marks); err != nil {
+				return err
 			}
+		case kept:
 		case s.state() != cloud.StateError && (v.Status == volumeAvailable || v.Status == "detaching"): // compute still shows it for a moment
-			if deleted {
-				marked = append(marked, v.ID)
+			if marked {
+				detached = append(detached, v.ID)
 			}
-		case !deleted:
-			marks := map[string]string{volumeServerKey: id, volumeDiskKey: disk, volumeSelfKey: v.ID, volumeDeletedKey: id}
+		case !marked:
+			marks[volumeDeletedKey] = id
 			if err := c.volumes.annotate(ctx, op, v.ID, marks); err != nil && !cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Forbidden) {
 				return err
 			}
 		}
 	}
-	if s.state() != cloud.StateError {
-		released = append(released, marked...)
+	if s.state() == cloud.StateError {
+		return nil
 	}
-	for _, v := range released {
+	for _, v := range detached {
 		if err := c.volumes.annotate(ctx, op, v, map[string]string{volumeDeletedKey: "restored"}); err != nil && err.Kind != cloud.NotFound {
 			return err
 		}

@@ -148,33 +148,47 @@ func TestServerWhoseDisksCannotBeKeptIsRefused(t *testing.T) {
 	}
 }
 
-// TestDisksThatAreKeptStay has one that an earlier deletion, which was undone, would have deleted, and one that is being added.
+// keptVolume adds a disk that is kept.
+func (c *cinder) keptVolume(disk string) *blockVolume {
+	v := c.someVolume(disk, volumeInUse, someID)
+	v.Metadata[volumeKeptKey], c.kept[v.ID] = volumeKept, true
+	return v
+}
+
+// deletes lets compute delete the server: with its volumes, without those that it leaves.
+func (c *cinder) deletes() {
+	c.handle("DELETE"+aboutSome, func(w http.ResponseWriter, _ *http.Request) {
+		c.volumes = slices.DeleteFunc(c.volumes, func(v *blockVolume) bool { return v.attachedTo(someID) && !c.kept[v.ID] })
+		for _, v := range c.volumes {
+			v.Attachments, v.Status = nil, volumeAvailable
+		}
+		c.on("GET"+aboutSome, novaNotFound, http.StatusNotFound)
+		w.WriteHeader(http.StatusNoContent)
+	})
+}
+
 func TestDisksThatAreKeptStay(t *testing.T) {
 	for name, tc := range map[string]struct {
-		version string
-		want    []string
+		add  func(*cinder)
+		want []string
 	}{
-		"kept": {version: "2.85", want: []string{"web-data", "web-logs"}},
-		// Somebody has detached and attached the disks by hand, which leaves them to the operator.
-		"a compute service that cannot change that": {version: "2.84", want: nil},
+		"one is kept, another is not":                                  {func(c *cinder) { c.keptVolume("data"); c.someVolume("logs", volumeInUse, someID) }, []string{"web-data"}},
+		"an earlier deletion, which was undone, would have deleted it": {func(c *cinder) { deletedWith(c.keptVolume("data")) }, []string{"web-data"}},
+		"the deletion began with an error":                             {func(c *cinder) { c.status = "ERROR"; deletedWith(c.keptVolume("data")) }, []string{"web-data"}},
+		"it was added, and nothing recorded it since":                  {func(c *cinder) { delete(c.keptVolume("data").Metadata, volumeSelfKey) }, []string{"web-data"}},
+		"an older compute service answers now":                         {func(c *cinder) { c.versions[1] = "2.84"; c.keptVolume("data") }, []string{"web-data"}},
+		"it was being added": {func(c *cinder) {
+			v := c.someVolume("data", volumeAvailable)
+			v.Metadata[volumeKeptKey] = volumeKept
+			delete(v.Metadata, volumeSelfKey)
+		}, nil},
+		"somebody detached and attached one by hand that is not kept": {func(c *cinder) { c.kept[c.someVolume("data", volumeInUse, someID).ID] = true }, nil},
+		"somebody detached and attached one by hand that is kept":     {func(c *cinder) { c.kept[c.keptVolume("data").ID] = false }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCinder(t)
-			c.versions[1] = tc.version
-			data, logs := c.someVolume("data", volumeInUse, someID), deletedWith(c.someVolume("logs", volumeInUse, someID))
-			c.someVolume("more", volumeInUse, someID)
-			adding := c.someVolume("adding", volumeAvailable)
-			adding.Metadata[volumeKeptKey] = "true"
-			delete(adding.Metadata, volumeSelfKey)
-			c.kept[data.ID], c.kept[logs.ID] = true, true
-			c.handle("DELETE"+aboutSome, func(w http.ResponseWriter, _ *http.Request) {
-				c.volumes = slices.DeleteFunc(c.volumes, func(v *blockVolume) bool { return v.attachedTo(someID) && !c.kept[v.ID] })
-				for _, v := range c.volumes {
-					v.Attachments, v.Status = nil, volumeAvailable
-				}
-				c.on("GET"+aboutSome, novaNotFound, http.StatusNotFound)
-				w.WriteHeader(http.StatusNoContent)
-			})
+			c.deletes()
+			tc.add(c)
 			client := c.client()
 			if result, err := client.DeleteServer(t.Context(), someID); err != nil || !result.Gone() {
 				t.Fatalf("DeleteServer: %+v, %v", result, err)
@@ -188,5 +202,58 @@ func TestDisksThatAreKeptStay(t *testing.T) {
 				t.Errorf("volumes left (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestDiskThatIsShownAsKeptStays cuts the operation that adds a disk after each of its steps, and deletes the server.
+func TestDiskThatIsShownAsKeptStays(t *testing.T) {
+	shown := 0
+	for steps := range 6 {
+		c := newCinder(t)
+		c.deletes()
+		client := c.client()
+		result, err := client.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 1024, Keep: true}})
+		for range steps {
+			if err == nil {
+				_, err = client.GetOperation(t.Context(), result.Operation)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.client().GetServer(t.Context(), someID) // another process
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.DeleteServer(t.Context(), someID); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.DeleteDisks(t.Context(), someID); err != nil && !cloud.Is(err, cloud.Busy) {
+			t.Fatal(err)
+		}
+		if got.Disks.Kept("data") {
+			shown++
+			if diff := cmp.Diff([]string{"web-data"}, c.names()); diff != "" {
+				t.Errorf("after %d steps, volumes left (-want +got):\n%s", steps, diff)
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("the disk is never shown as kept")
+	}
+}
+
+// A change that is computed from what the server shows, as the operator's is, records the disk.
+func TestDiskThatIsNotRecordedIsNotShownAsKept(t *testing.T) {
+	c := newCinder(t)
+	v := c.keptVolume("data")
+	delete(v.Metadata, volumeSelfKey)
+	client := c.client()
+	if got, err := client.GetServer(t.Context(), someID); err != nil || got.Disks != "data=1024" {
+		t.Fatalf("GetServer: %q, %v", got.Disks, err)
+	}
+	result, err := client.UpdateServer(t.Context(), someID, cloud.Update{cloud.SetDiskKeep{Name: "data", Keep: true}})
+	if err != nil || result.Server.Disks != "data=1024==keep" || v.pending() {
+		t.Errorf("UpdateServer: %q, %v, recorded: %t", result.Server.Disks, err, !v.pending())
 	}
 }

@@ -278,9 +278,9 @@ func (c *volumeClient) finish(ctx context.Context, op string, s *server) (done b
 		case v.Status == volumeExtending, slices.Contains(transient, v.Status):
 			done = false
 		case set.unrecorded[v.ID]:
-			err := c.record(ctx, op, s, v.ID, disk, v.Name == volumeName(s.Name, disk))
+			err := c.record(ctx, op, s, disk, v)
 			if err == nil && s.keeps(disk) {
-				err = c.setDeletion(ctx, op, s.ID, v.ID, false)
+				err = c.keep(ctx, op, s, v, true)
 			}
 			if err != nil && !cloud.Is(err, cloud.Rejected, cloud.Forbidden) { // the tag still says which disk it is
 				return false, nil, err

@@ -119,7 +119,7 @@ func labelsOf(metadata map[string]string) map[string]string {
 	var labels map[string]string
 	for key, value := range metadata {
 		switch key {
-		case templateKey, networkKey, sizeKey, resizeKey, groupKey, publicKey, guardedKey, imageKey, storedKey:
+		case templateKey, networkKey, sizeKey, resizeKey, groupKey, publicKey, guardedKey, imageKey, storedKey, keptKey:
 			continue
 		}
 		label := decodeKey(key)

@@ -20,7 +20,9 @@ type reach struct {
 // been given, which compute may not show for a while.
 func (c *Client) changeReach(ctx context.Context, op string, current *server, w reach) (address string, err *cloud.Error) {
 	if w.groups != "" {
-		annotate := func(metadata map[string]string) *cloud.Error { return c.session.do(ctx, addMetadata(op, current.ID, metadata)) }
+		annotate := func(metadata map[string]string) *cloud.Error {
+			return c.session.do(ctx, addMetadata(op, current.ID, metadata))
+		}
 		if err := c.security.set(ctx, op, current, w.groups, annotate); err != nil {
 			return "", err
 		}

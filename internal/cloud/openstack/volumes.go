@@ -26,8 +26,10 @@ const (
 	volumeSelfKey = "privatecloud:volume"
 	// volumeDeletedKey has the id of the server with which the volume is being deleted.
 	volumeDeletedKey = "privatecloud:deleted-with"
-	// volumeKeptKey is on a volume that is to be kept when its server is deleted. It counts until the volume is attached.
+	// volumeKeptKey is volumeKept on a volume that is to be kept when its server is deleted. Compute keeps each volume that is not
+	// deleted with its server; one without this mark was attached by somebody else, which says nothing about the disk.
 	volumeKeptKey = "privatecloud:kept"
+	volumeKept    = "true"
 )
 
 // The statuses of volumes that decide something.
@@ -229,7 +231,7 @@ func (c *volumeClient) tagsOf(ctx context.Context, op, serverID string) (map[str
 func (c *volumeClient) create(ctx context.Context, op string, s *server, disk cloud.Disk, zone string) *cloud.Error {
 	marks := map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk.Name}
 	if disk.Keep {
-		marks[volumeKeptKey] = "true"
+		marks[volumeKeptKey] = volumeKept
 	}
 	fields := map[string]any{"name": volumeName(s.Name, disk.Name), "size": disk.SizeMiB / mibPerGiB, "metadata": marks}
 	if disk.Type != "" {
@@ -277,7 +279,7 @@ func (c *volumeClient) attach(ctx context.Context, op, serverID string, v blockV
 	return c.session.do(ctx, &call{
 		about: aboutReach, service: compute, method: http.MethodPost, route: "compute/servers/{id}/os-volume_attachments",
 		path: "servers/" + serverID + "/os-volume_attachments", op: op,
-		body: map[string]any{"volumeAttachment": map[string]any{"volumeId": v.ID, "delete_on_termination": v.Metadata[volumeKeptKey] == ""}},
+		body: map[string]any{"volumeAttachment": map[string]any{"volumeId": v.ID, "delete_on_termination": v.Metadata[volumeKeptKey] != volumeKept}},
 	})
 }
 
@@ -289,16 +291,21 @@ func (c *volumeClient) extend(ctx context.Context, op string, v blockVolume, gib
 	}), disk)
 }
 
-// record records of a volume that is attached which disk of a server it is.
-func (c *volumeClient) record(ctx context.Context, op string, s *server, id, disk string, named bool) *cloud.Error {
-	err := c.annotate(ctx, op, id, map[string]string{volumeServerKey: s.ID, volumeDiskKey: disk, volumeSelfKey: id})
-	if err != nil || named {
+// record records of a volume that is attached which disk of a server it is, and gives it the name of that disk.
+func (c *volumeClient) record(ctx context.Context, op string, s *server, disk string, v blockVolume) *cloud.Error {
+	err := c.annotate(ctx, op, v.ID, diskMarks(s.ID, disk, v.ID))
+	if err != nil || v.Name == volumeName(s.Name, disk) {
 		return err
 	}
 	return c.session.do(ctx, &call{
-		about: aboutVolume, service: volume, method: http.MethodPut, route: "volume/volumes/{id}", path: "volumes/" + id, op: op,
+		about: aboutVolume, service: volume, method: http.MethodPut, route: "volume/volumes/{id}", path: "volumes/" + v.ID, op: op,
 		body: map[string]any{"volume": map[string]string{"name": volumeName(s.Name, disk)}},
 	})
+}
+
+// diskMarks returns the metadata that records which disk of a server a volume is.
+func diskMarks(serverID, disk, id string) map[string]string {
+	return map[string]string{volumeServerKey: serverID, volumeDiskKey: disk, volumeSelfKey: id}
 }
 
 // annotate merges metadata into that of a volume.

@@ -28,6 +28,8 @@ type knownVolume struct {
 	server, disk string
 	mib          int
 	at           time.Time
+	// kept: it was recorded that the disk is to be kept.
+	kept bool
 	// tagUnread: it is not recorded whose disk the volume is, and its tag was not read. byTag: its tag says what it is.
 	tagUnread, byTag bool
 }
@@ -131,6 +133,7 @@ func (v blockVolume) known(at time.Time) knownVolume {
 	k := knownVolume{mib: v.GiB * mibPerGiB, at: at, tagUnread: v.Metadata[volumeServerKey] == ""}
 	if v.Metadata[volumeSelfKey] == v.ID || v.pending() {
 		k.server, k.disk = v.Metadata[volumeServerKey], v.Metadata[volumeDiskKey]
+		k.kept = !v.pending() && v.Metadata[volumeKeptKey] == volumeKept
 	}
 	return k
 }
@@ -221,7 +224,7 @@ func (c *volumeClient) disksOf(s *server) (disks cloud.Disks, root int) {
 		case v.disk == rootDisk && v.server == s.ID:
 			root = v.mib
 		case v.disk != "" && v.server == s.ID:
-			list = append(list, cloud.Disk{Name: v.disk, SizeMiB: v.mib, Keep: c.keeps && !a.DeleteOnTermination})
+			list = append(list, cloud.Disk{Name: v.disk, SizeMiB: v.mib, Keep: v.kept && !a.DeleteOnTermination})
 		}
 	}
 	disks, _ = cloud.NewDisks(list)

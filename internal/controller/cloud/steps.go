@@ -146,6 +146,7 @@ func removeOrphan(ctx context.Context, name string, inv *inventory.Inventory, or
 			}
 		}
 		inv.RecordDeletion(orphan.ID)
+		logger = logger.WithValues("keptDisks", found.Disks.KeptNames())
 		_, err = from.DeleteServer(ctx, orphan.ID)
 	}
 	switch {

@@ -36,12 +36,12 @@ func firstChange(vm *pcapi.VM, obs *observation, update cloud.Update) cloud.Upda
 }
 
 // undone returns the changes that a server still needs after an update, of those that the update was to make. Other
-// changes of labels and disks than those of the update are among them: a cloud that loses a label for each that it
+// changes of labels, disks and which disks are kept than those of the update are among them: a cloud that loses a label for each that it
 // sets is not to get one update after another.
 func undone(vm *pcapi.VM, obs *observation, update cloud.Update, server cloud.Server) cloud.Update {
 	return slices.DeleteFunc(possible(vm, obs, field.Difference(vm, server)), func(c cloud.ServerChange) bool {
 		switch c.Part() {
-		case cloud.LabelPart, cloud.DiskPart:
+		case cloud.LabelPart, cloud.DiskPart, cloud.KeepPart:
 			return !update.Has(c.Part())
 		default:
 			return !slices.Contains(update, c)

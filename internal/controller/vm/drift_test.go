@@ -19,6 +19,7 @@ func TestUndoneIsWhatAnUpdateDidNotMake(t *testing.T) {
 	list := cloud.SetLabel{Key: inventory.TagsLabel, Value: "a,b"}
 	a, b := cloud.SetLabel{Key: "a", Value: "1"}, cloud.SetLabel{Key: "b", Value: "1"}
 	data, logs := cloud.SetDisk{Name: "data", SizeMiB: 2 << 10}, cloud.SetDisk{Name: "logs", SizeMiB: 1 << 10}
+	keepData, dropLogs := cloud.SetDiskKeep{Name: "data", Keep: true}, cloud.SetDiskKeep{Name: "logs"}
 	on, off := cloud.SetPower{State: cloud.PowerOn}, cloud.SetPower{State: cloud.PowerOff}
 	for name, tc := range map[string]struct {
 		vm     *pcapi.VM
@@ -32,11 +33,12 @@ func TestUndoneIsWhatAnUpdateDidNotMake(t *testing.T) {
 		"a label is lost for another":          {vmWith(tagged), cloud.Update{a}, serverWith(hasTags(map[string]string{"a": "1"})), cloud.Update{b, list}},
 		"labels are not asked for":             {vmWith(tagged), cloud.Update{cloud.SetCPU(2)}, serverWith(hasTags(map[string]string{"a": "1"})), cloud.Update{}},
 		"a disk is lost for another":           {vmWith(twoDisks()), cloud.Update{data}, serverWith(hasDisks("data=2048")), cloud.Update{logs}},
+		"a kept disk is lost for another":      {vmWith(keptDisks), cloud.Update{keepData}, serverWith(hasDisks("data=2048==keep logs=1024==keep")), cloud.Update{dropLogs}},
 		"the power state is not made":          {vmWith(), cloud.Update{on}, serverWith(inState(cloud.StateStopped)), cloud.Update{on}},
 		"another power state is the next step": {vmWith(poweredOff), cloud.Update{on}, serverWith(), cloud.Update{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obs := obsWith(everything)
+			obs := obsWith(allOf())
 			obs.Resource = &tc.server
 			equal(t, "undone", tc.want, append(cloud.Update{}, undone(tc.vm, obs, tc.update, tc.server)...))
 		})

@@ -35,7 +35,11 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	case stepDeleteSnapshots:
 		return leftover(vm, "its snapshots"), true
 	case stepDeleteDisks:
-		return leftover(vm, "its disks"), true
+		what := "its disks"
+		if kept := obs.Resource; kept != nil && len(kept.Disks.KeptNames()) > 0 {
+			what += ", without those that are kept: " + firstOf(kept.Disks.KeptNames())
+		}
+		return leftover(vm, what), true
 	case stepTakeClass:
 		vm.Status.Class, obs.class = obs.class, nil
 	case external.StepCreate:

@@ -28,6 +28,9 @@ func visibleOf(h *harness) visible {
 	h.advance(time.Minute)
 	second := h.mustReconcile()
 	vm := h.vm()
+	for i := range vm.Status.Conditions {
+		vm.Status.Conditions[i].LastTransitionTime = metav1.Time{} // the time of the test, which goes on between two VMs
+	}
 	return visible{vm.Status, vm.Finalizers, vm.Annotations, first, second}
 }
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -229,12 +231,73 @@ func TestDisksThatAreKept(t *testing.T) {
 	}
 }
 
+func TestDiskThatTheSpecKeepsIsKeptBeforeTheDeletion(t *testing.T) {
+	for name, test := range map[string]struct {
+		lacks     []cloud.Capability
+		fails     *cloud.Error
+		ignores   bool
+		operating bool
+		calls     []string
+		kept      []string
+	}{
+		"the cloud does not keep it yet: changed first": {calls: []string{"update s1", "delete s1"}, kept: []string{"data"}},
+		"the cloud refuses that: not deleted":           {fails: &cloud.Error{Kind: cloud.Rejected, Op: "update s1", Detail: "not now"}, calls: []string{"update s1"}},
+		"the cloud ignores that: not deleted":           {ignores: true, calls: []string{"update s1"}},
+		"the cloud begins an operation: it is awaited":  {operating: true, calls: []string{"update s1"}},
+		"the cloud cannot keep disks":                   {lacks: []cloud.Capability{cloud.KeepDisks}, calls: []string{"delete s1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithServer(t, allOf(test.lacks...), onRecord(deleted, keptDisks), serverWith(hasDisks("data=2048 logs=1024==keep")))
+			switch {
+			case test.fails != nil:
+				h.cloud.FailAlways(cloudfake.UpdateServer, test.fails, false)
+			case test.ignores:
+				h.cloud.Ignore(cloudfake.UpdateServer)
+			case test.operating:
+				h.cloud.SetOperating(true)
+			}
+			_, _ = h.reconcile()
+			calls := slices.DeleteFunc(h.cloud.TakeCalls(cloudfake.ListServers), func(call string) bool { return call == "get s1" })
+			equal(t, "calls", test.calls, calls)
+			if kept := h.cloud.KeptDisks("s1"); len(test.kept) > 0 && !slices.Contains(kept, test.kept[0]) {
+				t.Errorf("the cloud keeps %q, want %q", kept, test.kept)
+			}
+		})
+	}
+}
+
+func TestChangeOfWhatIsKeptStopsNoServer(t *testing.T) {
+	h := harnessWithServer(t, allOf(), onRecord(keptDisks, restartAllowed), serverWith(hasDisks("data=2048 logs=1024")))
+	h.cloud.FailAlways(cloudfake.UpdateServer, &cloud.Error{Kind: cloud.NeedsStop, Op: "update s1", Detail: "stop it"}, false)
+	for range 3 {
+		_, _ = h.reconcile()
+	}
+	if got := h.cloud.Server("s1").State; got != cloud.StateActive {
+		t.Errorf("the server is %s", got)
+	}
+	for _, call := range h.cloud.TakeCalls(cloudfake.ListServers) {
+		if call != "update s1" {
+			t.Errorf("call %s", call)
+		}
+	}
+}
+
 func TestDeletionNamesTheDisksThatAreKept(t *testing.T) {
 	h := harnessWithServer(t, allOf(), onRecord(deleted, keptDisks), serverWith(hasDisks("a=1024==keep data=2048==keep logs=1024")))
 	h.mustReconcile()
 	equal(t, "disks that the cloud keeps", []string{"a", "data"}, h.cloud.KeptDisks("s1"))
 	if !slices.Contains(h.events, "Normal "+pcapi.DisksKeptReason) {
 		t.Errorf("the events %v have none of the disks", h.events)
+	}
+	recorder := events.NewFakeRecorder(1)
+	many := make([]cloud.Disk, cloud.MaxDisks)
+	for i := range many {
+		many[i] = cloud.Disk{Name: fmt.Sprintf("%s%02d", strings.Repeat("d", 61), i), SizeMiB: 1, Keep: true}
+	}
+	disks, _ := cloud.NewDisks(many)
+	recordKept(t.Context(), recorder, onRecord(), cloud.Server{ID: "s1", Disks: disks})
+	if text := <-recorder.Events; !strings.Contains(text, "the cloud keeps disks of VM s1, which is deleted: "+many[0].Name) || len(text) > 1024 {
+		t.Errorf("an event of %d bytes: %s", len(text), text)
 	}
 }
 

@@ -186,6 +186,12 @@ func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, serve
 			return external.Removal{}, nil
 		}
 	}
+	if obs.Resource != nil && obs.Resource.ID == server.ID {
+		var err error
+		if server, err = keepDisks(ctx, vm, obs, server); err != nil {
+			return external.Removal{}, err
+		}
+	}
 	obs.Inventory.RecordDeletion(server.ID)
 	result, err := obs.View.Client.DeleteServer(ctx, server.ID)
 	recordDetached(ctx, k.recorder, vm, server.ID, result.Detached)

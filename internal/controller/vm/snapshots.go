@@ -2,9 +2,7 @@ package vm
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -80,10 +78,7 @@ func recordSnapshots(ctx context.Context, reader client.Reader, recorder events.
 		return
 	}
 	slices.Sort(names)
-	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
-	if more := len(names) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
+	text := firstOf(names)
 	log.FromContext(ctx).Info("snapshots are deleted with the VM", "server", serverID, "snapshots", text)
 	recorder.Eventf(vm, nil, corev1.EventTypeWarning, pcapi.SnapshotsDeletedReason, external.StepDelete,
 		"the snapshots of VM %s are deleted with it: those of the VMSnapshots %s", serverID, text)

@@ -94,7 +94,7 @@ func (c *changer) update(ctx context.Context, vm *pcapi.VM, obs *observation) er
 	case first && cloud.Is(err, cloud.Rejected, cloud.Forbidden, cloud.Quota, cloud.NoHost, cloud.Unsupported, cloud.Misconfigured),
 		first && cloud.Is(err, cloud.NeedsStop) && !mayStop(vm, obs):
 		return c.withoutSize(vm, cloud.Public(err))
-	case cloud.Is(err, cloud.NeedsStop) && obs.Resource.State == cloud.StateActive:
+	case cloud.Is(err, cloud.NeedsStop) && obs.Resource.State == cloud.StateActive && update.Resizes():
 		return c.stopToChange(ctx, vm, obs, update, err)
 	case err != nil && sentAlone:
 		return c.without(part, vm, obs, c.ChangeFailed(vm, &obs.Observation, id, err))

@@ -63,7 +63,7 @@ func (k *kind) release() step {
 // remove deletes members as they were observed: not another VM of the same
 // name, and not one that has left the group since.
 func (k *kind) remove(m moves) step {
-	return step{Name: "Remove", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
+	return step{Name: "Remove", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
 		if m.replaces {
 			k.memory.replaced(g.UID, k.clock())
 		}
@@ -72,7 +72,11 @@ func (k *kind) remove(m moves) step {
 			if nameless(vm) {
 				k.refused.add(g, vm.Name)
 			}
-			err := k.client.Delete(ctx, &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name, UID: vm.UID}},
+			vm, err := k.withPolicies(ctx, obs, vm)
+			if err != nil {
+				return err
+			}
+			err = k.client.Delete(ctx, &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name, UID: vm.UID}},
 				client.Preconditions{UID: &vm.UID, ResourceVersion: &vm.ResourceVersion})
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("delete VM %s: %w", vm.Name, err)
@@ -80,6 +84,20 @@ func (k *kind) remove(m moves) step {
 			return nil
 		})
 	}}
+}
+
+// withPolicies gives a member that is deleted what the template says happens to its disks. It returns the member as it is then.
+func (k *kind) withPolicies(ctx context.Context, obs *observation, vm *pcapi.VM) (*pcapi.VM, error) {
+	disks := obs.template.withPolicies(vm.Spec.Disks)
+	if obs.lacking() != "" || slices.Equal(disks, vm.Spec.Disks) {
+		return vm, nil
+	}
+	changed := vm.DeepCopy()
+	changed.Spec.Disks = disks
+	if err := k.client.Patch(ctx, changed, client.MergeFromWithOptions(vm, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("set what happens to the disks of VM %s: %w", vm.Name, err)
+	}
+	return changed, nil
 }
 
 // disown removes the group from the members' owner references. Kubernetes'

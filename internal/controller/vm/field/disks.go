@@ -32,10 +32,10 @@ var Disks = Field{
 	Report: func(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) {
 		vm.Status.Disks = diskStatus(vm, server, caps)
 	},
-	// Which disks the VM had must be known to find that one was removed.
+	// Which disks the VM had must be known to find that one was removed, and which are kept to find these in the cloud.
 	Hide: func(vm *pcapi.VM) {
 		for i := range vm.Status.Disks {
-			vm.Status.Disks[i].Size, vm.Status.Disks[i].Type, vm.Status.Disks[i].DeletionPolicy = "", "", ""
+			vm.Status.Disks[i].Size, vm.Status.Disks[i].Type = "", ""
 		}
 	},
 	Shown: func(vm *pcapi.VM, server *cloud.Server) {
@@ -145,7 +145,7 @@ func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error
 				want.Name, server.ID))
 		case size == 0 && want.Type != "" && !caps.Has(cloud.DiskTypes):
 			return Lacks(diskTypes)
-		case want.Keep != server.Disks.Kept(want.Name) && !caps.Has(cloud.KeepDisks):
+		case want.Keep && !server.Disks.Kept(want.Name) && !caps.Has(cloud.KeepDisks):
 			return Lacks(diskPolicy)
 		case size > want.SizeMiB/mibPerGiB:
 			return reconciler.Stalled(pcapi.UnsupportedReason, controller.RecheckRefused, fmt.Errorf(

@@ -75,7 +75,7 @@ func TestStatusOfAServer(t *testing.T) {
 	Shown(vm, &shown)
 	equal(t, "the server that the status shows", cloud.Server{CPU: 2, MemoryMiB: 2 << 10, Flavor: "small", Zone: "z1", Disks: server.Disks, RootDisk: server.RootDisk}, shown)
 	Hide(vm)
-	equal(t, "status without a server", pcapi.VMStatus{Disks: []pcapi.VMDiskStatus{{Name: "data"}, {Name: "logs"}}}, vm.Status)
+	equal(t, "status without a server", pcapi.VMStatus{Disks: []pcapi.VMDiskStatus{{Name: "data", DeletionPolicy: pcapi.VMDiskKeep}, {Name: "logs"}}}, vm.Status)
 }
 
 func TestPlanShowsWhetherDisksAreKept(t *testing.T) {
