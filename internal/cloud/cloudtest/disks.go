@@ -124,7 +124,8 @@ var keepDiskCases = []testCase{
 		}},
 	{name: "a revert: disks that are kept stay, and are kept", needs: append(slices.Clone(withKeptDisks), cloud.Snapshots, cloud.Revert),
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
-			server := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("reverted"), Disks: "data=1024"})
+			server := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("reverted")})
+			mustResize(ctx, t, f, server.ID, cloud.Update{cloud.SetDisk{Name: "data", SizeMiB: 1024}})
 			snapshot := mustSnapshot(ctx, t, f.snapshots(t), cloud.CreateSnapshot{ServerID: server.ID, Name: name("before")})
 			mustResize(ctx, t, f, server.ID, cloud.Update{cloud.SetDiskKeep{Name: "data", Keep: true}, cloud.SetDisk{Name: "logs", SizeMiB: 1024, Keep: true}})
 			mustRevert(ctx, t, f, f.reverter(t), cloud.RevertServer{ServerID: server.ID, SnapshotID: snapshot.ID})
