@@ -30,35 +30,51 @@ func (c *Client) releaseDisks(ctx context.Context, op, id string) *cloud.Error {
 		err.Detail = "looking for its disks: " + err.Detail
 		return err
 	}
-	detached := set.marked
 	for disk, v := range set.attached {
-		marked, marks := v.Metadata[volumeDeletedKey] == id, diskMarks(id, disk, v.ID)
-		kept := s.isKept(v)
-		switch {
-		case kept && (marked || set.unrecorded[v.ID]):
-			marks[volumeDeletedKey] = "kept"
-			if err := c.volumes.annotate(ctx, op, v.ID, marks); err != nil {
-				return err
-			}
-		case kept:
-		case s.state() != cloud.StateError && (v.Status == volumeAvailable || v.Status == "detaching"): // compute still shows it for a moment
-			if marked {
-				detached = append(detached, v.ID)
-			}
-		case !marked:
-			marks[volumeDeletedKey] = id
-			if err := c.volumes.annotate(ctx, op, v.ID, marks); err != nil && !cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Forbidden) {
-				return err
-			}
+		if err := c.volumes.release(ctx, op, s, disk, v, set.unrecorded[v.ID]); err != nil {
+			return err
 		}
 	}
 	if s.state() == cloud.StateError {
 		return nil
 	}
-	for _, v := range detached {
-		if err := c.volumes.annotate(ctx, op, v, map[string]string{volumeDeletedKey: "restored"}); err != nil && err.Kind != cloud.NotFound {
+	for _, id := range set.marked {
+		if err := c.volumes.unmark(ctx, op, id); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// release records of an attached disk of a server that it is deleted with the server, unless it is kept or being detached.
+func (c *volumeClient) release(ctx context.Context, op string, s *server, disk string, v blockVolume, unrecorded bool) *cloud.Error {
+	marked, marks := v.Metadata[volumeDeletedKey] == s.ID, diskMarks(s.ID, disk, v.ID)
+	switch {
+	case s.isKept(v):
+		if !marked && !unrecorded {
+			return nil
+		}
+		marks[volumeDeletedKey] = "kept"
+		return c.annotate(ctx, op, v.ID, marks)
+	case s.state() != cloud.StateError && (v.Status == volumeAvailable || v.Status == "detaching"): // compute still shows it for a moment
+		if marked {
+			return c.unmark(ctx, op, v.ID)
+		}
+		return nil
+	case marked:
+		return nil
+	}
+	marks[volumeDeletedKey] = s.ID
+	if err := c.annotate(ctx, op, v.ID, marks); err != nil && !cloud.Is(err, cloud.NotFound, cloud.Rejected, cloud.Forbidden) {
+		return err
+	}
+	return nil
+}
+
+// unmark removes the record of a volume that somebody has detached that it is deleted with its server.
+func (c *volumeClient) unmark(ctx context.Context, op, id string) *cloud.Error {
+	if err := c.annotate(ctx, op, id, map[string]string{volumeDeletedKey: "restored"}); err != nil && err.Kind != cloud.NotFound {
+		return err
 	}
 	return nil
 }

@@ -148,9 +148,9 @@ func TestServerWhoseDisksCannotBeKeptIsRefused(t *testing.T) {
 	}
 }
 
-// keptVolume adds a disk that is kept.
-func (c *cinder) keptVolume(disk string) *blockVolume {
-	v := c.someVolume(disk, volumeInUse, someID)
+// keptVolume adds the disk data, which is kept.
+func (c *cinder) keptVolume() *blockVolume {
+	v := c.someVolume("data", volumeInUse, someID)
 	v.Metadata[volumeKeptKey], c.kept[v.ID] = volumeKept, true
 	return v
 }
@@ -172,18 +172,18 @@ func TestDisksThatAreKeptStay(t *testing.T) {
 		add  func(*cinder)
 		want []string
 	}{
-		"one is kept, another is not":                                  {func(c *cinder) { c.keptVolume("data"); c.someVolume("logs", volumeInUse, someID) }, []string{"web-data"}},
-		"an earlier deletion, which was undone, would have deleted it": {func(c *cinder) { deletedWith(c.keptVolume("data")) }, []string{"web-data"}},
-		"the deletion began with an error":                             {func(c *cinder) { c.status = "ERROR"; deletedWith(c.keptVolume("data")) }, []string{"web-data"}},
-		"it was added, and nothing recorded it since":                  {func(c *cinder) { delete(c.keptVolume("data").Metadata, volumeSelfKey) }, []string{"web-data"}},
-		"an older compute service answers now":                         {func(c *cinder) { c.versions[1] = "2.84"; c.keptVolume("data") }, []string{"web-data"}},
+		"one is kept, another is not":                                  {func(c *cinder) { c.keptVolume(); c.someVolume("logs", volumeInUse, someID) }, []string{"web-data"}},
+		"an earlier deletion, which was undone, would have deleted it": {func(c *cinder) { deletedWith(c.keptVolume()) }, []string{"web-data"}},
+		"the deletion began with an error":                             {func(c *cinder) { c.status = "ERROR"; deletedWith(c.keptVolume()) }, []string{"web-data"}},
+		"it was added, and nothing recorded it since":                  {func(c *cinder) { delete(c.keptVolume().Metadata, volumeSelfKey) }, []string{"web-data"}},
+		"an older compute service answers now":                         {func(c *cinder) { c.versions[1] = "2.84"; c.keptVolume() }, []string{"web-data"}},
 		"it was being added": {func(c *cinder) {
 			v := c.someVolume("data", volumeAvailable)
 			v.Metadata[volumeKeptKey] = volumeKept
 			delete(v.Metadata, volumeSelfKey)
 		}, nil},
 		"somebody detached and attached one by hand that is not kept": {func(c *cinder) { c.kept[c.someVolume("data", volumeInUse, someID).ID] = true }, nil},
-		"somebody detached and attached one by hand that is kept":     {func(c *cinder) { c.kept[c.keptVolume("data").ID] = false }, nil},
+		"somebody detached and attached one by hand that is kept":     {func(c *cinder) { c.kept[c.keptVolume().ID] = false }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCinder(t)
@@ -246,7 +246,7 @@ func TestDiskThatIsShownAsKeptStays(t *testing.T) {
 // A change that is computed from what the server shows, as the operator's is, records the disk.
 func TestDiskThatIsNotRecordedIsNotShownAsKept(t *testing.T) {
 	c := newCinder(t)
-	v := c.keptVolume("data")
+	v := c.keptVolume()
 	delete(v.Metadata, volumeSelfKey)
 	client := c.client()
 	if got, err := client.GetServer(t.Context(), someID); err != nil || got.Disks != "data=1024" {

@@ -35,11 +35,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	case stepDeleteSnapshots:
 		return leftover(vm, "its snapshots"), true
 	case stepDeleteDisks:
-		what := "its disks"
-		if kept := obs.Resource; kept != nil && len(kept.Disks.KeptNames()) > 0 {
-			what += ", without those that are kept: " + firstOf(kept.Disks.KeptNames())
-		}
-		return leftover(vm, what), true
+		return leftover(vm, disksLeft(obs.Resource)), true
 	case stepTakeClass:
 		vm.Status.Class, obs.class = obs.class, nil
 	case external.StepCreate:
@@ -75,6 +71,15 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 		return nil, false
 	}
 	return nil, true
+}
+
+// disksLeft returns what a plan says of the disks that are deleted after a server; nil if the server is gone.
+func disksLeft(server *cloud.Server) string {
+	const what = "its disks"
+	if server == nil || len(server.Disks.KeptNames()) == 0 {
+		return what
+	}
+	return what + ", without those that are kept: " + firstOf(server.Disks.KeptNames())
 }
 
 // leftover returns the deletion of what outlives the server.
