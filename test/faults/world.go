@@ -147,8 +147,8 @@ type world struct {
 
 // newWorld makes a namespace, a mock cloud with foreign servers in it, the proxies
 // and the Cloud object. No manager runs yet.
-func (env *environment) newWorld(ctx context.Context, s setting) (w *world, err error) {
-	w = &world{
+func (env *environment) newWorld(ctx context.Context, s setting) (_ *world, err error) {
+	w := &world{
 		env: env, profile: s.profile, name: fmt.Sprintf("run-%d", env.worlds.Add(1)),
 		acting: 1, restTimeout: converges, gate: newGate(), log: &testkit.Buffer{}, foreign: map[string]mockcloud.Server{}, goals: map[string]goal{}, renamed: map[string]string{},
 		networks: newNetworkState(), maxData: s.maxData,
