@@ -1,7 +1,10 @@
 package faults
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/mockcloud"
@@ -18,6 +21,24 @@ var keepOtherDisk = edit(vm, `{"spec":{"disks":[{"name":"data","size":"10Gi"},{"
 
 // growDisk grows the disk of a VM and adds another.
 var growDisk = edit(vm, `{"spec":{"disks":[{"name":"data","size":"20Gi"},{"name":"logs","size":"5Gi"}]}}`)
+
+// otherDiskIsLeft waits until the server is deleted, and returns an error if the cloud does not keep exactly the second disk.
+func otherDiskIsLeft(ctx context.Context, w *world) error {
+	var kept []string
+	err := w.until(ctx, func() error {
+		for _, entry := range w.stock.Ledger() {
+			if entry.Op == mockcloud.OpGone || entry.Op == mockcloud.OpDelete && entry.Final {
+				kept = entry.KeptDisks
+				return nil
+			}
+		}
+		return errors.New("the server is not deleted")
+	})
+	if err == nil && !slices.Equal(kept, []string{"logs"}) {
+		err = fmt.Errorf("the disks %q of the server are kept, want logs", kept)
+	}
+	return err
+}
 
 // diskViolations compares the disks of a server with the spec of its VM. The scenarios remove
 // none.

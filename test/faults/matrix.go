@@ -117,8 +117,8 @@ var (
 // diskGrown changes the disks of a VM that was created with one.
 var diskGrown = scenario{name: "grow a disk, add another", arrange: []step{create(vm, withDisk)}, act: []step{growDisk}}
 
-// diskKept changes which disks of a VM are kept when it is deleted.
-var diskKept = scenario{name: "keep another disk", arrange: []step{create(vm, withKeptDisks)}, act: []step{keepOtherDisk}}
+// diskKept changes which disk of a VM is kept when it is deleted, and deletes it.
+var diskKept = scenario{name: "keep another disk, delete", arrange: []step{create(vm, withKeptDisks)}, act: []step{keepOtherDisk, remove(vm, gone), otherDiskIsLeft}}
 
 // tagged changes the tags of a VM that was created with some.
 var tagged = scenario{name: "change tags", arrange: []step{create(vm, withTags)}, act: []step{changeTags}}
@@ -256,7 +256,7 @@ func everything() (all []*matrixCase) {
 	}
 	for _, p := range []profile{extended, keyless, unmarked, operating, reporting} {
 		all = append(all, matrixCases(p, beforeAndAfter, restarted)...)
-		all = append(all, matrixCases(p, everyPhase, approved, diskGrown, reverted, placedInZone, suspended, twoInterfaces, classMoved)...)
+		all = append(all, matrixCases(p, everyPhase, approved, diskGrown, diskKept, reverted, placedInZone, suspended, twoInterfaces, classMoved)...)
 	}
 	for _, p := range []profile{extended, keyless, operating, reporting} {
 		all = append(all, matrixCases(p, everyPhase, tagged)...)
