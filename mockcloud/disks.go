@@ -171,7 +171,8 @@ func keptDisks(disks []Disk) (names []string) {
 	return names
 }
 
-// reverted returns the disks of a revert to some of a server that has others now: each is kept or not as now, and the kept ones stay.
+// reverted returns the disks of a server that has the disks now and is reverted to others. A revert does not change which disks are kept,
+// and does not remove kept disks.
 func reverted(disks, now []Disk) []Disk {
 	next := slices.Clone(disks)
 	for _, disk := range now {

@@ -81,8 +81,8 @@ func (c SetFlavor) Apply(s *Server) { s.Flavor = string(c) }
 func (c SetFlavor) String() string { return fmt.Sprintf("flavor=%q", string(c)) }
 
 // SetDisk adds the disk to the server if it has none of the name, and else gives it this size, which is not smaller than
-// the one that it has: a smaller size is Rejected, and the update changes nothing then. A disk that the server has keeps
-// its type, and is kept or not as before, whatever the change says of that.
+// the one that it has: a smaller size is Rejected, and the update changes nothing then. If the server already
+// has the disk, its type does not change, nor does whether it is kept.
 type SetDisk Disk
 
 // Needs returns WithDisks, with DiskTypes if the change has a type, and KeepDisks if the disk is to be kept.

@@ -180,7 +180,7 @@ func (d Disks) Needs() (needs []Capability) {
 	return needs
 }
 
-// Keeping returns the disks after it was set of those with this name whether the cloud keeps them.
+// Keeping returns the disks with Keep set to keep for the one of this name.
 func (d Disks) Keeping(name string, keep bool) Disks {
 	list := d.List()
 	for i := range list {
@@ -192,7 +192,8 @@ func (d Disks) Keeping(name string, keep bool) Disks {
 	return all
 }
 
-// Reverted returns the disks after a revert to these, of a server that has others: each is kept or not as now, and the kept ones stay.
+// Reverted returns the disks of a server that has the disks now and is reverted to d. A revert does not change which disks are kept, and
+// does not remove kept disks.
 func (d Disks) Reverted(now Disks) Disks {
 	list := d.List()
 	for i := range list {

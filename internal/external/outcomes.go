@@ -192,7 +192,7 @@ func (out *Outcomes[R]) Retried(obj client.Object, reason string, cause error) e
 }
 
 // retried returns the outcome of a call that was refused for a reason that may pass. A
-// deletion is always sent again, since no edit of the spec can correct it. The object is
+// deletion is always sent again, since an edit of the spec seldom corrects it. The object is
 // Stalled unless the reason passes by itself.
 func retried(obj client.Object, backoff workqueue.TypedRateLimiter[types.UID], reason string, cause error) error {
 	wait := backoff.When(obj.GetUID())

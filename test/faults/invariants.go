@@ -147,7 +147,7 @@ func describe(vm *pcapi.VM) string {
 // violations returns what is wrong at rest, and what was wrong at any time.
 func (w *world) violations() []error {
 	var violations []error
-	for _, text := range slices.Concat(w.wrongAtAnyTime(), w.serverViolations(), w.groupViolations(), w.networkViolations(), w.snapshotViolations(), w.restartViolations(), w.revertViolations()) {
+	for _, text := range slices.Concat(w.wrongAtAnyTime(), w.serverViolations(), w.groupViolations(), w.networkViolations(), w.snapshotViolations(), w.restartViolations(), w.revertViolations(), w.keptViolations()) {
 		violations = append(violations, errors.New(text))
 	}
 	return violations

@@ -117,8 +117,11 @@ var (
 // diskGrown changes the disks of a VM that was created with one.
 var diskGrown = scenario{name: "grow a disk, add another", arrange: []step{create(vm, withDisk)}, act: []step{growDisk}}
 
-// diskKept changes which disk of a VM is kept when it is deleted, and deletes it.
-var diskKept = scenario{name: "keep another disk, delete", arrange: []step{create(vm, withKeptDisks)}, act: []step{keepOtherDisk, remove(vm, gone), otherDiskIsLeft}}
+// The scenarios of disks that are kept: another one is to be kept, and the VM is deleted after that, or at once.
+var (
+	diskKept          = scenario{name: "keep another disk, delete", arrange: []step{create(vm, withKeptDisks)}, act: []step{edit(vm, keepsOtherDisk), removeKept}}
+	diskKeptWhileDown = scenario{name: "keep another disk, deleted while no manager runs", arrange: []step{create(vm, withKeptDisks)}, act: []step{edit(vm, `{"spec":{"cpu":2}}`)}, crashed: keepAndRemove}
+)
 
 // tagged changes the tags of a VM that was created with some.
 var tagged = scenario{name: "change tags", arrange: []step{create(vm, withTags)}, act: []step{changeTags}}
@@ -205,7 +208,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, edited, slow, deletedWhileDown, editedWhileDown, imported, orphaned, nameTaken, firstContact)...)
 	all = append(all, matrixCases(extended, anyEffect, snapshotDeleted, configuredReplacedWhileDown)...)
 	all = append(all, matrixCases(extended, beforeAndAfter, restarted, classMoved)...)
-	all = append(all, matrixCases(extended, anyEffect, diskGrown, diskKept, suspended)...)
+	all = append(all, matrixCases(extended, anyEffect, diskGrown, diskKept, diskKeptWhileDown, suspended)...)
 	all = append(all, matrixCases(extended, cloudEffect, tagged)...)
 	all = append(all, matrixCases(keyless, beforeAndAfter, approved)...)
 	all = append(all, matrixCases(keyless, anyEffect, reverted)...)
@@ -256,7 +259,7 @@ func everything() (all []*matrixCase) {
 	}
 	for _, p := range []profile{extended, keyless, unmarked, operating, reporting} {
 		all = append(all, matrixCases(p, beforeAndAfter, restarted)...)
-		all = append(all, matrixCases(p, everyPhase, approved, diskGrown, diskKept, reverted, placedInZone, suspended, twoInterfaces, classMoved)...)
+		all = append(all, matrixCases(p, everyPhase, approved, diskGrown, diskKept, diskKeptWhileDown, reverted, placedInZone, suspended, twoInterfaces, classMoved)...)
 	}
 	for _, p := range []profile{extended, keyless, operating, reporting} {
 		all = append(all, matrixCases(p, everyPhase, tagged)...)

@@ -141,6 +141,8 @@ type world struct {
 	strangers struct{ servers, networks int }
 	// renamed holds the objects whose vmname is not their own name, by vmname.
 	renamed map[string]string
+	// kept is the name of a disk that is to be kept when the VM is deleted; empty if there is none.
+	kept string
 	// group is what the run expects of its group, nil without one.
 	group *groupGoal
 }

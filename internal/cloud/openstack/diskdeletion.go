@@ -9,7 +9,8 @@ import (
 
 var _ cloud.DiskRemover = (*Client)(nil)
 
-// releaseDisks records of the disks of a server that they are deleted with it; of those that are kept, only which disks they are.
+// releaseDisks records in each disk of a server that it is deleted with the server. For a disk that is kept, it records only which disk
+// it is.
 // Compute deletes the volumes with the server; one that it cannot delete is not confused with a volume that somebody has detached
 // before. That includes one that was detached after the server was restored from an earlier deletion; a deletion that failed leaves a
 // server with an error.
@@ -71,7 +72,7 @@ func (c *volumeClient) release(ctx context.Context, op string, s *server, disk s
 	return nil
 }
 
-// unmark removes the record of a volume that somebody has detached that it is deleted with its server.
+// unmark records that a volume, which somebody has detached, is not deleted with its server any more.
 func (c *volumeClient) unmark(ctx context.Context, op, id string) *cloud.Error {
 	if err := c.annotate(ctx, op, id, map[string]string{volumeDeletedKey: "restored"}); err != nil && err.Kind != cloud.NotFound {
 		return err

@@ -19,19 +19,25 @@ func (c *volumeClient) canKeep(ctx context.Context, op string) (bool, *cloud.Err
 	return usable && c.keeps, err
 }
 
+// requireKeep refuses to keep disks where the cloud cannot.
+func (c *volumeClient) requireKeep(ctx context.Context, op string) *cloud.Error {
+	able, err := c.canKeep(ctx, op)
+	if err != nil || !able {
+		return cmp.Or(err, refuse(op, cloud.Unsupported, "this cloud lacks keepDisks"))
+	}
+	return nil
+}
+
 // checkKept refuses disks of a new server that cannot be kept.
 func (c *volumeClient) checkKept(ctx context.Context, op string, disks cloud.Disks) *cloud.Error {
 	kept := keptOf(disks)
 	if kept == "" {
 		return nil
 	}
-	if able, err := c.canKeep(ctx, op); err != nil || !able {
-		return cmp.Or(err, refuse(op, cloud.Unsupported, "this cloud lacks keepDisks"))
-	}
 	if len(kept) > maxMetadata {
 		return refuse(op, cloud.Rejected, "the names of the disks that are kept have more than %d characters together, which this cloud takes for a new server", maxMetadata)
 	}
-	return nil
+	return c.requireKeep(ctx, op)
 }
 
 // keptOf returns the names of the disks that are kept, in the form of metadata of the server.
@@ -42,13 +48,13 @@ func (s *server) keeps(disk string) bool {
 	return slices.Contains(strings.Split(s.Metadata[keptKey], ","), disk)
 }
 
-// setKeep sets of disks of a server whether they are kept when it is deleted.
+// setKeep changes which disks of a server are kept when the server is deleted.
 func (c *volumeClient) setKeep(ctx context.Context, op string, s *server, changes []cloud.SetDiskKeep) *cloud.Error {
 	if len(changes) == 0 {
 		return nil
 	}
-	if able, err := c.canKeep(ctx, op); err != nil || !able {
-		return cmp.Or(err, refuse(op, cloud.Unsupported, "this cloud lacks keepDisks"))
+	if err := c.requireKeep(ctx, op); err != nil {
+		return err
 	}
 	set, err := c.diskSetOf(ctx, op, s)
 	if err != nil {
@@ -75,30 +81,47 @@ func (c *volumeClient) setKeep(ctx context.Context, op string, s *server, change
 	return nil
 }
 
-// keep sets of a recorded disk of a server whether it is kept. The mark comes first: while compute deletes the volume with the server,
-// the mark has no effect.
+// keep changes whether a recorded disk of a server is kept. While compute deletes the volume with the server, the mark has no effect:
+// it is set before, and removed after that.
 func (c *volumeClient) keep(ctx context.Context, op string, s *server, v blockVolume, keep bool) *cloud.Error {
+	if keep {
+		if err := c.markKept(ctx, op, v, true); err != nil {
+			return err
+		}
+	}
+	if s.leavesVolume(v.ID) != keep {
+		err := c.session.do(ctx, &call{
+			about: aboutReach, service: compute, method: http.MethodPut, route: "compute/servers/{id}/os-volume_attachments/{id}",
+			path: "servers/" + s.ID + "/os-volume_attachments/" + v.ID, op: op,
+			body: map[string]any{"volumeAttachment": map[string]any{"volumeId": v.ID, "delete_on_termination": !keep}},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if keep {
+		return nil
+	}
+	return c.markKept(ctx, op, v, false)
+}
+
+// markKept marks a volume as one that is kept, or not, unless that is so.
+func (c *volumeClient) markKept(ctx context.Context, op string, v blockVolume, keep bool) *cloud.Error {
 	marks := map[string]string{}
-	if (v.Metadata[volumeKeptKey] == volumeKept) != keep {
+	if v.toKeep() != keep {
 		marks[volumeKeptKey] = strconv.FormatBool(keep)
 	}
 	if keep && v.Metadata[volumeDeletedKey] != "" { // by an earlier deletion
 		marks[volumeDeletedKey] = "kept"
 	}
-	if len(marks) > 0 {
-		if err := c.annotate(ctx, op, v.ID, marks); err != nil {
-			return err
-		}
-	}
-	if s.leavesVolume(v.ID) == keep {
+	if len(marks) == 0 {
 		return nil
 	}
-	return c.session.do(ctx, &call{
-		about: aboutReach, service: compute, method: http.MethodPut, route: "compute/servers/{id}/os-volume_attachments/{id}",
-		path: "servers/" + s.ID + "/os-volume_attachments/" + v.ID, op: op,
-		body: map[string]any{"volumeAttachment": map[string]any{"volumeId": v.ID, "delete_on_termination": !keep}},
-	})
+	return c.annotate(ctx, op, v.ID, marks)
 }
+
+// toKeep reports whether the volume has the mark of one that is kept.
+func (v blockVolume) toKeep() bool { return v.Metadata[volumeKeptKey] == volumeKept }
 
 // leavesVolume reports whether compute shows that a volume of the server is not deleted with it.
 func (s *server) leavesVolume(id string) bool {
@@ -107,5 +130,5 @@ func (s *server) leavesVolume(id string) bool {
 
 // isKept reports whether a disk of the server is kept when the server is deleted.
 func (s *server) isKept(v blockVolume) bool {
-	return v.Metadata[volumeKeptKey] == volumeKept && s.leavesVolume(v.ID)
+	return v.toKeep() && s.leavesVolume(v.ID)
 }

@@ -77,10 +77,16 @@ func TestKeepingIsSetWhateverAnswerIsLost(t *testing.T) {
 	count := func(lost int, unsent bool) int {
 		c := newCinder(t)
 		c.builds("data", "logs")
+		logs := c.volumes[1]
+		logs.Metadata, c.kept[logs.ID] = diskMarks(someID, "logs", logs.ID), true
+		logs.Metadata[volumeKeptKey] = volumeKept
 		c.lost, c.unsent = lost, unsent
 		c.follow(t, cloud.Update{cloud.SetDisk{Name: "more", SizeMiB: 1024, Keep: true}, cloud.SetDiskKeep{Name: "data", Keep: true}, cloud.SetDiskKeep{Name: "logs"}}, want)
 		if len(c.volumes) != 3 {
 			t.Errorf("call %d lost, unsent %t: %d volumes, want 3", lost, unsent, len(c.volumes))
+		}
+		if c.kept[logs.ID] {
+			t.Errorf("call %d lost, unsent %t: nova leaves the volume of logs", lost, unsent)
 		}
 		return c.changes
 	}
@@ -99,9 +105,10 @@ func TestKeepingThatCannotBeSet(t *testing.T) {
 		want   cloud.Kind
 		says   string
 	}{
-		"no such disk":           {update: cloud.Update{cloud.SetDiskKeep{Name: "more", Keep: true}}, want: cloud.Rejected, says: `no disk "more"`},
-		"no such right":          {update: keep, change: func(c *cinder) { c.forbidsKeep = true }, want: cloud.Forbidden, says: "os-volumes-attachments:update"},
-		"an old compute service": {update: keep, change: func(c *cinder) { c.versions[1] = "2.84" }, want: cloud.Unsupported, says: "keepDisks"},
+		"no such disk":                       {update: cloud.Update{cloud.SetDiskKeep{Name: "more", Keep: true}}, want: cloud.Rejected, says: `no disk "more"`},
+		"an old compute service, a new disk": {update: cloud.Update{cloud.SetDisk{Name: "more", SizeMiB: 1024, Keep: true}}, change: func(c *cinder) { c.versions[1] = "2.84" }, want: cloud.Unsupported, says: "keepDisks"},
+		"no such right":                      {update: keep, change: func(c *cinder) { c.forbidsKeep = true }, want: cloud.Forbidden, says: "os-volumes-attachments:update"},
+		"an old compute service":             {update: keep, change: func(c *cinder) { c.versions[1] = "2.84" }, want: cloud.Unsupported, says: "keepDisks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCinder(t)

@@ -279,7 +279,7 @@ func (c *volumeClient) attach(ctx context.Context, op, serverID string, v blockV
 	return c.session.do(ctx, &call{
 		about: aboutReach, service: compute, method: http.MethodPost, route: "compute/servers/{id}/os-volume_attachments",
 		path: "servers/" + serverID + "/os-volume_attachments", op: op,
-		body: map[string]any{"volumeAttachment": map[string]any{"volumeId": v.ID, "delete_on_termination": v.Metadata[volumeKeptKey] != volumeKept}},
+		body: map[string]any{"volumeAttachment": map[string]any{"volumeId": v.ID, "delete_on_termination": !v.toKeep()}},
 	})
 }
 

@@ -133,7 +133,7 @@ func (v blockVolume) known(at time.Time) knownVolume {
 	k := knownVolume{mib: v.GiB * mibPerGiB, at: at, tagUnread: v.Metadata[volumeServerKey] == ""}
 	if v.Metadata[volumeSelfKey] == v.ID || v.pending() {
 		k.server, k.disk = v.Metadata[volumeServerKey], v.Metadata[volumeDiskKey]
-		k.kept = !v.pending() && v.Metadata[volumeKeptKey] == volumeKept
+		k.kept = !v.pending() && v.toKeep()
 	}
 	return k
 }

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,31 +17,49 @@ import (
 	"github.com/privatecloud/operator/internal/external"
 )
 
-// keepDisks lets the cloud keep the disks of a server that is deleted which its VM says are kept, where the cloud does not do so yet.
-// It returns the server with them. It fails if the cloud does not accept that: the disks would be lost.
+// keepDisks makes the cloud keep the disks for which the spec says Keep, before the server is deleted. It returns the server as it is
+// then, and an error if the cloud does not keep them.
 func keepDisks(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) (cloud.Server, error) {
-	missing := slices.DeleteFunc(field.Difference(vm, server).Of(cloud.KeepPart), func(c cloud.ServerChange) bool {
-		change, ok := c.(cloud.SetDiskKeep)
-		return !ok || !change.Keep
-	})
-	if len(missing) == 0 || !obs.Capabilities().Has(cloud.KeepDisks) {
+	client, op := obs.View.Client, "delete server "+server.ID
+	keeps := slices.ContainsFunc(vm.Spec.Disks, func(d pcapi.VMDisk) bool { return d.DeletionPolicy == pcapi.VMDiskKeep })
+	if !keeps || !obs.Capabilities().Has(cloud.KeepDisks) {
+		return server, nil
+	}
+	if server.Disks == cloud.DisksUnknown {
+		var err error
+		if server, err = client.GetServer(ctx, server.ID); err != nil {
+			return server, err
+		}
+		if server.Disks == cloud.DisksUnknown {
+			return server, &cloud.Error{Kind: cloud.Busy, Op: op, Detail: "the cloud does not show which disks the server has"}
+		}
+	}
+	missing := field.MissingKeeps(vm, server)
+	if len(missing) == 0 {
 		return server, nil
 	}
 	log.FromContext(ctx).Info("keeping disks of a VM that is deleted", "server", server.ID, "changes", fmt.Sprint(missing))
-	result, err := obs.View.Client.UpdateServer(ctx, server.ID, missing)
+	result, err := client.UpdateServer(ctx, server.ID, missing)
 	switch {
 	case err != nil:
-		return server, err
+		return server, whileKeeping(missing, err)
 	case result.Operation != "":
-		return server, &cloud.Error{Kind: cloud.Busy, Op: "delete server " + server.ID, Detail: "its disks are made ones that are kept"}
-	}
-	for _, change := range cloud.Changes[cloud.SetDiskKeep](missing) {
-		if !result.Server.Disks.Kept(change.Name) {
-			return server, &cloud.Error{Kind: cloud.Failed, Op: "delete server " + server.ID, Detail: fmt.Sprintf(
-				"the cloud does not keep the disk %q: set its deletionPolicy in spec.disks to Delete to delete it with the VM", change.Name)}
-		}
+		return server, &cloud.Error{Kind: cloud.Busy, Op: op, Detail: "the cloud is still changing which disks it keeps"}
+	case len(field.MissingKeeps(vm, result.Server)) > 0:
+		return server, whileKeeping(missing, &cloud.Error{Kind: cloud.Rejected, Op: op, Detail: "the cloud accepts that disks are to be kept, and does not keep them"})
 	}
 	return result.Server, nil
+}
+
+// whileKeeping adds to an error what the user can do about it.
+func whileKeeping(changes cloud.Update, err error) error {
+	failed, ok := errors.AsType[*cloud.Error](err)
+	if !ok || failed.Kind == cloud.NotFound {
+		return err
+	}
+	explained := *failed
+	explained.Detail += fmt.Sprintf("; the VM is not deleted before the cloud keeps its disks %v: to delete them as well, set their deletionPolicy in spec.disks to Delete", changes)
+	return &explained
 }
 
 // recordKept records an event that names the disks that the cloud keeps when a server is deleted.

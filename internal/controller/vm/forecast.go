@@ -35,7 +35,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	case stepDeleteSnapshots:
 		return leftover(vm, "its snapshots"), true
 	case stepDeleteDisks:
-		return leftover(vm, disksLeft(obs.Resource)), true
+		return leftover(vm, disksLeft(vm, obs.Resource)), true
 	case stepTakeClass:
 		vm.Status.Class, obs.class = obs.class, nil
 	case external.StepCreate:
@@ -73,13 +73,18 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	return nil, true
 }
 
-// disksLeft returns what a plan says of the disks that are deleted after a server; nil if the server is gone.
-func disksLeft(server *cloud.Server) string {
+// disksLeft returns what a plan says of the disks that are deleted after a server. The server is nil if it is gone.
+func disksLeft(vm *pcapi.VM, server *cloud.Server) string {
 	const what = "its disks"
-	if server == nil || len(server.Disks.KeptNames()) == 0 {
+	if server == nil {
 		return what
 	}
-	return what + ", without those that are kept: " + firstOf(server.Disks.KeptNames())
+	after := server.Clone()
+	field.MissingKeeps(vm, after).Apply(&after)
+	if kept := after.Disks.KeptNames(); len(kept) > 0 {
+		return what + ", except " + firstOf(kept)
+	}
+	return what
 }
 
 // leftover returns the deletion of what outlives the server.

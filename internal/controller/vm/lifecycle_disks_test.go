@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -204,7 +205,6 @@ func TestDisksThatAreKept(t *testing.T) {
 	for name, test := range map[string]struct {
 		has    cloud.Disks
 		lacks  []cloud.Capability
-		fails  error
 		calls  []string
 		want   cloud.Disks
 		ready  string
@@ -232,38 +232,68 @@ func TestDisksThatAreKept(t *testing.T) {
 }
 
 func TestDiskThatTheSpecKeepsIsKeptBeforeTheDeletion(t *testing.T) {
+	refused := &cloud.Error{Kind: cloud.Rejected, Op: "update s1", Detail: "not now"}
+	const remedy = "set their deletionPolicy in spec.disks to Delete"
 	for name, test := range map[string]struct {
-		lacks     []cloud.Capability
-		fails     *cloud.Error
-		ignores   bool
-		operating bool
-		calls     []string
-		kept      []string
+		lacks  []cloud.Capability
+		has    cloud.Disks
+		before func(*harness)
+		calls  []string
+		says   string
+		kept   []string
 	}{
-		"the cloud does not keep it yet: changed first": {calls: []string{"update s1", "delete s1"}, kept: []string{"data"}},
-		"the cloud refuses that: not deleted":           {fails: &cloud.Error{Kind: cloud.Rejected, Op: "update s1", Detail: "not now"}, calls: []string{"update s1"}},
-		"the cloud ignores that: not deleted":           {ignores: true, calls: []string{"update s1"}},
-		"the cloud begins an operation: it is awaited":  {operating: true, calls: []string{"update s1"}},
-		"the cloud cannot keep disks":                   {lacks: []cloud.Capability{cloud.KeepDisks}, calls: []string{"delete s1"}},
+		"the cloud does not keep it yet: changed first": {calls: []string{"update s1", "delete s1"}, kept: []string{"data", "logs"}},
+		"the cloud refuses that: not deleted":           {before: func(h *harness) { h.cloud.FailAlways(cloudfake.UpdateServer, refused, false) }, calls: []string{"update s1"}, says: "Blocked update s1: not now; the VM is not deleted"},
+		"the cloud ignores that: not deleted":           {before: func(h *harness) { h.cloud.Ignore(cloudfake.UpdateServer) }, calls: []string{"update s1"}, says: "Blocked delete server s1: the cloud accepts"},
+		"the cloud begins an operation: not deleted":    {before: func(h *harness) { h.cloud.SetOperating(true) }, calls: []string{"update s1"}},
+		"the disks are not known: not deleted":          {has: cloud.DisksUnknown, calls: []string{"get s1"}},
+		"the disks are known again": {has: cloud.DisksUnknown, calls: []string{"get s1", "update s1", "delete s1"}, kept: []string{"data"},
+			before: func(h *harness) { h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Disks = bothDisks }) }},
+		"the cloud cannot keep disks": {lacks: []cloud.Capability{cloud.KeepDisks}, calls: []string{"delete s1"}, kept: []string{"logs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := harnessWithServer(t, allOf(test.lacks...), onRecord(deleted, keptDisks), serverWith(hasDisks("data=2048 logs=1024==keep")))
-			switch {
-			case test.fails != nil:
-				h.cloud.FailAlways(cloudfake.UpdateServer, test.fails, false)
-			case test.ignores:
-				h.cloud.Ignore(cloudfake.UpdateServer)
-			case test.operating:
-				h.cloud.SetOperating(true)
+			has := cmp.Or(test.has, "data=2048 logs=1024==keep")
+			h := harnessWithServer(t, allOf(test.lacks...), onRecord(deleted, keptDisks), serverWith(hasDisks(has)))
+			if test.before != nil {
+				test.before(h)
 			}
 			_, _ = h.reconcile()
-			calls := slices.DeleteFunc(h.cloud.TakeCalls(cloudfake.ListServers), func(call string) bool { return call == "get s1" })
+			calls := h.cloud.TakeCalls(cloudfake.ListServers)
+			if len(test.kept) > 0 && calls[len(calls)-1] == "get s1" { // whether the server is gone
+				calls = calls[:len(calls)-1]
+			}
 			equal(t, "calls", test.calls, calls)
-			if kept := h.cloud.KeptDisks("s1"); len(test.kept) > 0 && !slices.Contains(kept, test.kept[0]) {
-				t.Errorf("the cloud keeps %q, want %q", kept, test.kept)
+			equal(t, "disks that the cloud keeps", test.kept, h.cloud.KeptDisks("s1"))
+			if test.says != "" {
+				reason, message := h.condition(pcapi.DeletingCondition)
+				if text := strings.TrimPrefix(reason, "True ") + " " + message; !strings.Contains(text, test.says) || !strings.Contains(text, remedy) {
+					t.Errorf("Deleting says %q, want %q", text, test.says)
+				}
 			}
 		})
 	}
+}
+
+func TestDeletionGoesOnOnceTheOperationThatKeepsDisksHasEnded(t *testing.T) {
+	h := harnessWithServer(t, allOf(), onRecord(deleted, keptDisks), serverWith(hasDisks(bothDisks)))
+	h.cloud.SetOperating(true)
+	_, _ = h.reconcile()
+	h.cloud.FinishOperations()
+	h.cloud.SetOperating(false)
+	for range 3 {
+		h.later(settleTime)
+		h.poll()
+		_, _ = h.reconcile()
+	}
+	equal(t, "disks that the cloud keeps", []string{"data"}, h.cloud.KeptDisks("s1"))
+}
+
+func TestPlanOfADeletionNamesTheDisksThatAreKept(t *testing.T) {
+	server := serverWith(hasDisks("a=1024==keep data=2048 logs=1024"))
+	for want, vm := range map[string]*pcapi.VM{"its disks, except a": onRecord(twoDisks()), "its disks, except a, data": onRecord(keptDisks)} {
+		equal(t, "plan", want, disksLeft(vm, &server))
+	}
+	equal(t, "plan", "its disks", disksLeft(onRecord(keptDisks), nil))
 }
 
 func TestChangeOfWhatIsKeptStopsNoServer(t *testing.T) {

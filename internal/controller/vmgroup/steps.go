@@ -72,7 +72,7 @@ func (k *kind) remove(m moves) step {
 			if nameless(vm) {
 				k.refused.add(g, vm.Name)
 			}
-			vm, err := k.withPolicies(ctx, obs, vm)
+			vm, err := k.setPolicies(ctx, obs, vm)
 			if err != nil {
 				return err
 			}
@@ -86,8 +86,9 @@ func (k *kind) remove(m moves) step {
 	}}
 }
 
-// withPolicies gives a member that is deleted what the template says happens to its disks. It returns the member as it is then.
-func (k *kind) withPolicies(ctx context.Context, obs *observation, vm *pcapi.VM) (*pcapi.VM, error) {
+// setPolicies gives a member, before its deletion, the deletion policies that the template has for its disks. It returns the updated
+// member.
+func (k *kind) setPolicies(ctx context.Context, obs *observation, vm *pcapi.VM) (*pcapi.VM, error) {
 	disks := obs.template.withPolicies(vm.Spec.Disks)
 	if obs.lacking() != "" || slices.Equal(disks, vm.Spec.Disks) {
 		return vm, nil

@@ -118,6 +118,16 @@ func diskChange(vm *pcapi.VM, server cloud.Server) (update cloud.Update) {
 	return update
 }
 
+// MissingKeeps returns the changes by which a server keeps the disks that the spec keeps, and that it does not keep yet.
+func MissingKeeps(vm *pcapi.VM, server cloud.Server) (update cloud.Update) {
+	for _, change := range cloud.Changes[cloud.SetDiskKeep](diskChange(vm, server)) {
+		if change.Keep {
+			update = append(update, change)
+		}
+	}
+	return update
+}
+
 // lostDisk reports whether the VM had a disk that its server does not have any more.
 func lostDisk(vm *pcapi.VM, server cloud.Server, name string) bool {
 	known := slices.ContainsFunc(vm.Status.Disks, func(d pcapi.VMDiskStatus) bool { return d.Name == name })
