@@ -192,13 +192,7 @@ func (c *volumeClient) change(ctx context.Context, op string, s *server, disks [
 	if err := set.check(op, s, disks); err != nil {
 		return false, err
 	}
-	var types []string
-	for _, want := range disks {
-		if _, attached := set.attached[want.Name]; !attached && want.Type != "" {
-			types = append(types, want.Type)
-		}
-	}
-	if err := c.checkTypes(ctx, op, types); err != nil {
+	if err := c.checkNew(ctx, op, set, disks); err != nil {
 		return false, err
 	}
 	c.forget(s)
@@ -218,6 +212,25 @@ func (c *volumeClient) change(ctx context.Context, op string, s *server, disks [
 		return true, nil
 	}
 	return false, refused
+}
+
+// checkNew refuses disks that a server does not have yet, of a type that does not exist, or where the cloud cannot keep them as they say.
+func (c *volumeClient) checkNew(ctx context.Context, op string, set diskSet, disks []cloud.Disk) *cloud.Error {
+	var types []string
+	for _, want := range disks {
+		if _, attached := set.attached[want.Name]; attached {
+			continue
+		}
+		if want.Keep {
+			if err := c.requireKeep(ctx, op); err != nil {
+				return err
+			}
+		}
+		if want.Type != "" {
+			types = append(types, want.Type)
+		}
+	}
+	return c.checkTypes(ctx, op, types)
 }
 
 // begin begins to add or to enlarge a disk. It reports whether something is to be done until the server has it.

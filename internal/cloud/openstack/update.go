@@ -92,11 +92,6 @@ func (c *Client) update(ctx context.Context, op, id string, w wanted) (cloud.Res
 			return cloud.Result{}, cmp.Or(err, refuse(op, cloud.Unsupported, "this cloud lacks disks"))
 		}
 	}
-	if slices.ContainsFunc(w.disks, func(d cloud.Disk) bool { return d.Keep }) {
-		if err := c.volumes.requireKeep(ctx, op); err != nil {
-			return cloud.Result{}, err
-		}
-	}
 	if len(w.labels) > 0 || resizes || w.reach != (reach{}) || len(w.disks)+len(w.keep) > 0 {
 		var err *cloud.Error
 		if current, err = c.get(ctx, op, id); err != nil {
