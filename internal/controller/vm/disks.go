@@ -57,8 +57,12 @@ func whileKeeping(changes cloud.Update, err error) error {
 	if !ok || failed.Kind == cloud.NotFound {
 		return err
 	}
+	var names []string
+	for _, change := range cloud.Changes[cloud.SetDiskKeep](changes) {
+		names = append(names, change.Name)
+	}
 	explained := *failed
-	explained.Detail += fmt.Sprintf("; the VM is not deleted before the cloud keeps its disks %v: to delete them as well, set their deletionPolicy in spec.disks to Delete", changes)
+	explained.Detail += fmt.Sprintf("; the VM is not deleted before the cloud keeps its disks %s: to delete them as well, set their deletionPolicy in spec.disks to Delete", firstOf(names))
 	return &explained
 }
 

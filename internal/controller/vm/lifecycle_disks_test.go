@@ -243,7 +243,7 @@ func TestDiskThatTheSpecKeepsIsKeptBeforeTheDeletion(t *testing.T) {
 		kept   []string
 	}{
 		"the cloud does not keep it yet: changed first": {calls: []string{"update s1", "delete s1"}, kept: []string{"data", "logs"}},
-		"the cloud refuses that: not deleted":           {before: func(h *harness) { h.cloud.FailAlways(cloudfake.UpdateServer, refused, false) }, calls: []string{"update s1"}, says: "Blocked update s1: not now; the VM is not deleted"},
+		"the cloud refuses that: not deleted":           {before: func(h *harness) { h.cloud.FailAlways(cloudfake.UpdateServer, refused, false) }, calls: []string{"update s1"}, says: "Blocked update s1: not now; the VM is not deleted before the cloud keeps its disks data:"},
 		"the cloud ignores that: not deleted":           {before: func(h *harness) { h.cloud.Ignore(cloudfake.UpdateServer) }, calls: []string{"update s1"}, says: "Blocked delete server s1: the cloud accepts"},
 		"the cloud begins an operation: not deleted":    {before: func(h *harness) { h.cloud.SetOperating(true) }, calls: []string{"update s1"}},
 		"the disks are not known: not deleted":          {has: cloud.DisksUnknown, calls: []string{"get s1"}},
