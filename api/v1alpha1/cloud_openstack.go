@@ -139,8 +139,8 @@ type OpenStackEndpoints struct {
 
 // OpenStackImages says which image servers are created from.
 type OpenStackImages struct {
-	// default is the name or id of the image of VMs without template, at most 255
-	// characters. If it is empty, VMs need a template.
+	// default is the image of VMs without template: its name, its id, or "tags:" and tags that
+	// it has, separated by commas. At most 255 characters. If it is empty, VMs need a template.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Default string `json:"default,omitempty"`

@@ -70,18 +70,18 @@ func TestFlavorForCertainHostsIsChosenByItsNameOnly(t *testing.T) {
 func TestImageOfTheProjectIsUsedRatherThanAPublicOne(t *testing.T) {
 	t.Parallel()
 	p, a := newProject(t), admin()
-	for range 2 {
+	for template, name := range map[string]string{"": "small", "tags:stable, debian": "small", "debian:12": "debian:12"} {
 		<-time.After(1100 * time.Millisecond) // glance keeps the time of a create in seconds
 		var made map[string]any
 		a.must(http.MethodPost, a.services["image"]+"/images", map[string]any{
-			"name": "small", "disk_format": "raw", "container_format": "bare", "visibility": "private", "owner": p.id,
+			"name": name, "disk_format": "raw", "container_format": "bare", "visibility": "private", "owner": p.id, "tags": []string{"debian", "stable"},
 		}, &made)
 		id := fmt.Sprint(made["id"])
 		if err := a.upload(id); err != nil {
 			t.Fatalf("upload: %v", err)
 		}
-		if server := create(t, newClient(t, p, &wire{}), cloud.CreateServer{Name: "web"}); server.Image.ID != id {
-			t.Errorf("image %+v, want %s: the newest of the project", server.Image, id)
+		if server := create(t, newClient(t, p, &wire{}), cloud.CreateServer{Name: "web", Template: template}); server.Image.ID != id {
+			t.Errorf("template %q: image %+v, want %s: the newest of the project", template, server.Image, id)
 		}
 	}
 }

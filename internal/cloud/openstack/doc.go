@@ -46,6 +46,7 @@
 //	labels.go          labels as metadata and tags
 //	userdata.go        user data, as compute takes it
 //	images.go          the image for a template
+//	imagetags.go       the image that has certain tags
 //	imageneeds.go      what an image needs of a flavor
 //	flavors.go         the flavors of the project, and how long a list of them is used
 //	flavorkinds.go     flavors that are allowed, and those for certain hosts or devices

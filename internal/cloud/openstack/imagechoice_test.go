@@ -118,3 +118,13 @@ func TestImagesInMessagesAreThoseThatCanBeUsed(t *testing.T) {
 		t.Errorf("CreateServer: %v, want it Rejected with the images that can be used", err)
 	}
 }
+
+// The image service takes what precedes a colon for an operator.
+func TestNameOfAnImageMayHaveAColon(t *testing.T) {
+	s := newStub(t)
+	s.offers(diskless, `[{"id": "`+goldenID+`", "name": "in:debian:12", "owner": "`+projectID+`"}]`)
+	result, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "vm", Template: "in:debian:12"})
+	if want := (cloud.Image{Name: "in:debian:12", ID: goldenID}); err != nil || result.Server.Image != want {
+		t.Errorf("CreateServer: image %+v, %v, want %+v", result.Server.Image, err, want)
+	}
+}

@@ -40,7 +40,7 @@ func (c *imageClient) imageFor(ctx context.Context, op, template string) (string
 	return id, misconfigured("images.default", err)
 }
 
-// find returns the id of an image that is given by name or id.
+// find returns the id of an image that is given by name, id or tags.
 func (c *imageClient) find(ctx context.Context, op, name string) (string, *cloud.Error) {
 	if looksLikeID.MatchString(name) {
 		if c.ids.get(name) == "" {
@@ -51,6 +51,9 @@ func (c *imageClient) find(ctx context.Context, op, name string) (string, *cloud
 		}
 		return name, nil
 	}
+	if list, ok := strings.CutPrefix(name, tagsPrefix); ok {
+		return c.findTagged(ctx, op, name, strings.Split(list, ","))
+	}
 	project, err := c.session.project(ctx, op)
 	if err != nil {
 		return "", err
@@ -58,9 +61,10 @@ func (c *imageClient) find(ctx context.Context, op, name string) (string, *cloud
 	var got struct {
 		Images []listedImage `json:"images"`
 	}
+	// Without an operator, what precedes a colon in the name would be taken for one.
 	call := &call{
 		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images",
-		query: url.Values{"name": {name}, "status": {"active"}, "limit": {strconv.Itoa(pageSize)}}, op: op, out: &got, limit: maxList,
+		query: url.Values{"name": {"eq:" + name}, "status": {"active"}, "limit": {strconv.Itoa(pageSize)}}, op: op, out: &got, limit: maxList,
 	}
 	foreign := false
 	id, err := c.ids.idOf(ctx, call, name, func() []named {
@@ -120,8 +124,9 @@ type listedImage struct {
 	// Visibility is "public" in images that every project can boot.
 	Visibility string `json:"visibility"`
 	// Owner is the id of a project.
-	Owner     string `json:"owner"`
-	CreatedAt stamp  `json:"created_at"`
+	Owner     string   `json:"owner"`
+	CreatedAt stamp    `json:"created_at"`
+	Tags      []string `json:"tags"`
 }
 
 // ofServer reports whether an image was made from a server, as a snapshot, a backup, or when the server was shelved. It
@@ -167,7 +172,7 @@ func newest(images []listedImage, wanted, project string) []named {
 		switch {
 		case n.Name != wanted:
 			names = append(names, n.named)
-		case best == nil || n.before(*best, project):
+		case best == nil || n.compare(*best, project) < 0:
 			best = &images[i]
 		}
 	}
@@ -177,10 +182,13 @@ func newest(images []listedImage, wanted, project string) []named {
 	return names
 }
 
-// before reports whether an image is used rather than another one of its name.
-func (n listedImage) before(other listedImage, project string) bool {
+// compare returns a negative number if an image is used rather than another one: those of the project first, then the newest.
+func (n listedImage) compare(other listedImage, project string) int {
 	if own := n.Owner == project; own != (other.Owner == project) {
-		return own
+		if own {
+			return -1
+		}
+		return 1
 	}
-	return cmp.Or(other.CreatedAt.Compare(n.CreatedAt.Time), strings.Compare(n.ID, other.ID)) < 0
+	return cmp.Or(other.CreatedAt.Compare(n.CreatedAt.Time), strings.Compare(n.ID, other.ID))
 }

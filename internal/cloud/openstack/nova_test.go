@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -15,11 +16,13 @@ func (s *stub) offers(flavors, images string) {
 	var all []map[string]any
 	mustParse(images, &all)
 	s.handle("GET image/images", func(w http.ResponseWriter, r *http.Request) {
-		named := slices.DeleteFunc(slices.Clone(all), func(i map[string]any) bool {
-			name := r.URL.Query().Get("name")
-			return name != "" && i["name"] != name
-		})
-		_ = json.NewEncoder(w).Encode(map[string]any{"images": named})
+		listed, unknown := glanceLists(all, r.URL.Query())
+		if unknown != "" {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"message": "Unable to filter by unknown operator '%s'.<br /><br />", "code": "400 Bad Request", "title": "Bad Request"}`, unknown)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"images": listed})
 	})
 	for _, i := range all {
 		text, _ := json.Marshal(i)
@@ -36,6 +39,26 @@ func (s *stub) offers(flavors, images string) {
 		w.WriteHeader(http.StatusAccepted)
 		fmt.Fprintf(w, `{"server": {"id": %q}}`, someID)
 	})
+}
+
+// glanceLists returns the images that match a query, or the operator in it that glance does not know: since Mitaka, what
+// precedes a colon is one.
+func glanceLists(all []map[string]any, query url.Values) (listed []map[string]any, unknown string) {
+	name := query.Get("name")
+	if operator, rest, some := strings.Cut(name, ":"); some && operator != "eq" {
+		return nil, operator
+	} else if some {
+		name = rest
+	}
+	for _, i := range all {
+		tags, _ := i["tags"].([]any)
+		tagged := !slices.ContainsFunc(query["tag"], func(tag string) bool { return !slices.Contains(tags, any(tag)) })
+		if tagged && (name == "" || i["name"] == name) && (!query.Has("owner") || i["owner"] == query.Get("owner")) &&
+			(!query.Has("visibility") || i["visibility"] == query.Get("visibility")) {
+			listed = append(listed, i)
+		}
+	}
+	return listed, ""
 }
 
 // resizes makes the stub resize a server of an image and of a disk, as offers does. Without an image, the server boots
