@@ -22,9 +22,11 @@ type Client struct {
 }
 
 var (
-	_ cloud.Client         = (*Client)(nil)
-	_ cloud.LoadReporter   = (*Client)(nil)
-	_ cloud.ServerStreamer = (*Client)(nil)
+	_ cloud.Client               = (*Client)(nil)
+	_ cloud.LoadReporter         = (*Client)(nil)
+	_ cloud.PublicAddressRemover = (*Client)(nil)
+	_ cloud.RouterRemover        = (*Client)(nil)
+	_ cloud.ServerStreamer       = (*Client)(nil)
 )
 
 // New returns a client of the project that cfg describes. It makes no call. Its errors
@@ -70,6 +72,16 @@ func (c *Client) UpdateNetwork(ctx context.Context, id string, change cloud.Upda
 // DeleteNetwork deletes a network with its subnets.
 func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
 	return c.networks.DeleteNetwork(ctx, id)
+}
+
+// DeleteRouters deletes the routers that were made for a network which is gone.
+func (c *Client) DeleteRouters(ctx context.Context, networkID string) error {
+	return c.networks.DeleteRouters(ctx, networkID)
+}
+
+// DeletePublicAddresses deletes the floating addresses that were made for a server.
+func (c *Client) DeletePublicAddresses(ctx context.Context, serverID string) error {
+	return c.floating.DeletePublicAddresses(ctx, serverID)
 }
 
 // Close waits for the calls under way, ends the session, if there is one, and closes

@@ -14,10 +14,8 @@
 //	diskretention.go   disks that are kept when their server is deleted
 //	disks.go           changes of servers: disks and root disk
 //	operations.go      how far a change is, read from the server
-//	snapshots.go       snapshots: listings, creates, deletions
-//	deletion.go        snapshots of a server that is gone
+//	snapshots.go       snapshots: listings, creates, deletions, reverts of servers
 //	diskdeletion.go    disks of a server that is deleted, or gone
-//	revert.go          reverts of servers to snapshots
 //	console.go         what the consoles of servers printed
 //	networks.go        networks: reads and listings
 //	networkcreate.go   networks: creates, in two steps

@@ -36,11 +36,11 @@ var noMachine = strings.Fields("a after aggregate aggregates an and are as at av
 	"which while will with within without would")
 
 // publicFault returns the message of a fault as users may read it: one line of bounded length.
-func (c *Client) publicFault(message string) string {
+func (x *exchange) publicFault(message string) string {
 	if message == "" {
 		return ""
 	}
-	message = masked.ReplaceAllString(c.session.exchange.reason(message, ""), "…")
+	message = masked.ReplaceAllString(x.reason(message, ""), "…")
 	message = machine.ReplaceAllStringFunc(message, func(match string) string {
 		part := machine.FindStringSubmatch(match)
 		word := strings.TrimRight(part[4], ".,;:")
@@ -53,7 +53,7 @@ func (c *Client) publicFault(message string) string {
 }
 
 // fault returns why a server is in error, as far as the cloud says.
-func (c *Client) fault(op string, s *server) *cloud.Error {
+func (s *server) fault(op string) *cloud.Error {
 	e := &cloud.Error{Kind: cloud.Failed, Op: op, Detail: s.Fault.Message}
 	switch {
 	case quotaExceeded(s.Fault.Message):

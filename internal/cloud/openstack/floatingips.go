@@ -10,8 +10,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-var _ cloud.PublicAddressRemover = (*Client)(nil)
-
 // floatingIP is an address of an external network in the JSON of the network service.
 type floatingIP struct {
 	ID          string `json:"id"`
@@ -200,17 +198,17 @@ func (c *floatingIPClient) moved(ctx context.Context, op string, f floatingIP, s
 
 // DeletePublicAddresses deletes the floating addresses that were made for a server. One that somebody has given to another
 // server stays. A network service without routers has none, and an account that may not list them has made none.
-func (c *Client) DeletePublicAddresses(ctx context.Context, serverID string) error {
+func (c *floatingIPClient) DeletePublicAddresses(ctx context.Context, serverID string) error {
 	op := "delete the public address of server " + quote(serverID)
 	ctx, end, failed := c.session.beginAbout(ctx, op, serverID)
 	if failed != nil {
 		return failed
 	}
 	defer end()
-	made, err := c.floating.made(ctx, op, serverID)
+	made, err := c.made(ctx, op, serverID)
 	switch {
 	case err == nil:
-		return asError(c.floating.remove(ctx, op, serverID, made))
+		return asError(c.remove(ctx, op, serverID, made))
 	case cloud.Is(err, cloud.Forbidden), noSuchPath(err):
 		return nil
 	}

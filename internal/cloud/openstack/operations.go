@@ -77,7 +77,7 @@ func (c *Client) observe(ctx context.Context, op string, kind operationKind, s *
 	case kind == opDelete && s.state() == cloud.StateDeleting:
 		return running, nil
 	case s.state() == cloud.StateError:
-		return cloud.Operation{Done: true, Err: c.fault(op, s)}, nil
+		return cloud.Operation{Done: true, Err: s.fault(op)}, nil
 	case kind == opDelete:
 		return failed("the cloud gave the deletion up")
 	case s.deleting():

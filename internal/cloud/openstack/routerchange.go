@@ -10,8 +10,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-var _ cloud.RouterRemover = (*Client)(nil)
-
 // externalNetwork returns the external network of a name or an id.
 func (c *networkClient) externalNetwork(ctx context.Context, op, nameOrID string) (neutronNetwork, *cloud.Error) {
 	if looksLikeID.MatchString(nameOrID) {
@@ -191,16 +189,16 @@ func (c *networkClient) routerCall(ctx context.Context, op, id, action string, b
 }
 
 // DeleteRouters deletes the routers that were made for a network which is gone.
-func (c *Client) DeleteRouters(ctx context.Context, networkID string) error {
+func (c *networkClient) DeleteRouters(ctx context.Context, networkID string) error {
 	op := "delete the router of network " + quote(networkID)
 	ctx, end, err := c.session.beginAbout(ctx, op, networkID)
 	if err != nil {
 		return err
 	}
 	defer end()
-	routers, err := c.networks.routersOf(ctx, op, networkID)
+	routers, err := c.routersOf(ctx, op, networkID)
 	if err == nil {
-		err = c.networks.removeRouters(ctx, op, networkID, routers)
+		err = c.removeRouters(ctx, op, networkID, routers)
 	}
 	return asError(err)
 }

@@ -104,7 +104,7 @@ func (c *Client) readKept(ctx context.Context, op, id string) (*server, *cloud.E
 // leaves of its fault what is for users.
 func (c *Client) complete(s *server) {
 	s.Image.name = c.images.names.of(s.imageID())
-	s.Fault.Message = c.publicFault(s.Fault.Message)
+	s.Fault.Message = c.session.exchange.publicFault(s.Fault.Message)
 }
 
 // ServerStatus reports no utilization: the diagnostics of a server are for

@@ -22,7 +22,11 @@ const (
 	abandonedAfter = 10 * time.Minute
 )
 
-var _ cloud.Snapshotter = (*Client)(nil)
+var (
+	_ cloud.Snapshotter     = (*Client)(nil)
+	_ cloud.SnapshotRemover = (*Client)(nil)
+	_ cloud.Reverter        = (*Client)(nil)
+)
 
 // ListSnapshots returns the images that were made from a server, oldest first, also those
 // that have outlived it.
@@ -205,6 +209,75 @@ func (c *Client) DeleteSnapshot(ctx context.Context, serverID, id string) error 
 		return err
 	}
 	return asError(c.snapshots.delete(ctx, op, id))
+}
+
+// DeleteSnapshots deletes the images that this client made from a server which is gone,
+// while it had this owner. Those of others stay, and so do hidden ones and those that are
+// protected or in use: they are listed as long as they exist.
+//
+// The images are deleted after the server. Were they deleted before it, a deletion that
+// compute refuses would leave a server without its snapshots.
+func (c *Client) DeleteSnapshots(ctx context.Context, serverID, owner string) error {
+	op := "delete the snapshots of server " + quote(serverID)
+	ctx, end, failed := c.session.beginAbout(ctx, op, serverID)
+	if failed != nil {
+		return failed
+	}
+	defer end()
+	images, failed := c.snapshots.listVisible(ctx, op, serverID)
+	if failed != nil {
+		return failed
+	}
+	for _, i := range images {
+		if !i.ours() || i.Owner != owner {
+			continue
+		}
+		switch err := c.snapshots.delete(ctx, op, i.ID); {
+		case err == nil, err.Kind == cloud.NotFound:
+		case err.Kind == cloud.Busy: // it is in use
+			switch left, failed := c.remainderOf(ctx, op, serverID); {
+			case failed != nil:
+				return failed
+			case left.kept: // the server may use its data
+				return err
+			}
+		case i.Protected && err.Kind == cloud.Forbidden, err.Kind == cloud.Rejected:
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// RevertServer rebuilds a server from an image that was made from it: the server keeps its
+// id, ports, metadata and flavor, and its power state. Nothing of a server says that it was
+// rebuilt, so the call is never repeated.
+func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
+	op := "revert to snapshot " + quote(req.SnapshotID)
+	if req.Again {
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud has no idempotency keys, so a second revert could follow the first")
+	}
+	if !isID(req.ServerID) {
+		return cloud.Result{}, refuse(op, cloud.NotFound, "no id of a server of this cloud looks like that")
+	}
+	ctx, end, err := c.session.beginAbout(ctx, op, req.SnapshotID)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	defer end()
+	i, err := c.snapshots.get(ctx, op, req.ServerID, req.SnapshotID)
+	switch {
+	case err != nil && err.Kind == cloud.NotFoundUnproven:
+		return cloud.Result{}, refuse(op, cloud.Unavailable, "something in front of the cloud says that the image of the snapshot does not exist")
+	case err != nil:
+		return cloud.Result{}, err
+	case i.Status != "active":
+		return cloud.Result{}, refuse(op, cloud.Busy, "the image of the snapshot is in status %s, and cannot be used", quote(i.Status))
+	}
+	if err := c.session.do(ctx, action(op, req.ServerID, "rebuild", map[string]any{"imageRef": req.SnapshotID})); err != nil {
+		return cloud.Result{}, c.confirm(ctx, op, req.ServerID, err)
+	}
+	return cloud.Result{Operation: operation(opRevert, req.ServerID)}, nil
 }
 
 // basicPlane replaces the characters that the image service does not store.
