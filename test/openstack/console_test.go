@@ -1,9 +1,13 @@
 package openstack_test
 
 import (
+	"context"
 	"testing"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/testkit"
 )
 
 // The fake driver of nova shows the same three lines for each server.
@@ -21,9 +25,11 @@ func TestConsoleOfAServerOfNova(t *testing.T) {
 		}
 	}
 	u.deleted(t.Context(), server)
-	if _, err := u.c.ReadConsole(t.Context(), server, 1); !cloud.Is(err, cloud.NotFound) {
-		t.Errorf("of a server that is gone: %v, want NotFound", err)
-	}
+	// Nova shows that a server is DELETED, which is the end of its deletion, before it removes the server.
+	testkit.NewT(t, callTime, pollTime).Eventually(func(ctx context.Context) cloud.Kind {
+		_, err := u.c.ReadConsole(ctx, server, 1)
+		return cloud.KindOf(err)
+	}).Should(Equal(cloud.NotFound), "the console of a server that is gone")
 	if len(u.errs) > 0 {
 		t.Error(u.errs)
 	}
