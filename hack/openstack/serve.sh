@@ -156,7 +156,8 @@ await rabbitmq 2
 start neutron neutron-server --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/ml2_conf.ini
 begun=$(sql --skip-column-names --execute='select utc_timestamp()')
 [ -z "$GUEST" ] || hypervisor
-for part in conductor scheduler compute; do
+start nova-compute python3 /srv/openstack/compute.py
+for part in conductor scheduler; do
   start nova-$part python3 -c "import sys; sys.argv = ['nova-$part', '--config-file', '/etc/nova-deferred/nova.conf']; from nova.cmd.$part import main; main()"
 done
 start nova uwsgi --ini /etc/uwsgi-nova.ini

@@ -20,9 +20,9 @@ import (
 const (
 	// callTime only ends what hangs: a case makes several servers, each of which takes many seconds on a busy machine.
 	callTime = 10 * time.Minute
-	// pollTime is the time between two looks at a server. Each look takes the processor from
-	// what it waits for.
-	pollTime = 400 * time.Millisecond
+	// pollTime is the time between two looks at a server. Each look takes the processor from what it waits for: nova asks
+	// neutron for the ports and security groups of the server, which takes neutron about 0.2 s.
+	pollTime = 2 * time.Second
 )
 
 const tagLabel = "samplecontroller.k8s.io/uid"
