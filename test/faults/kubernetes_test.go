@@ -26,6 +26,7 @@ var failedWrites = map[string]answer{
 }
 
 func TestFirstWritesOfEveryObjectFail(t *testing.T) {
+	t.Parallel()
 	settings := map[string]setting{}
 	for _, p := range []profile{extended, core, bare} {
 		for name, instead := range failedWrites {

@@ -158,6 +158,13 @@ var (
 	seldomDeletedWhileDown = scenario{name: "create, deleted while no manager runs, seldom listed", act: []step{create(vm)}, crashed: remove(vm, gone), spec: seldom}
 )
 
+// maxRuns is how many runs go on at a time. They mostly wait.
+const maxRuns = 36
+
+// runSlots has an element for each run that goes on. The tests whose runs mostly wait share it, so that the last runs of one test do not
+// leave the processors idle.
+var runSlots = make(chan struct{}, maxRuns)
+
 // matrixCase is a scenario on a kind of cloud, with every kill.
 type matrixCase struct {
 	profile  profile
@@ -303,13 +310,13 @@ func selected(seed uint64) []*matrixCase {
 func (c *matrixCase) String() string { return c.scenario.name + "; " + c.profile.name }
 
 // explore runs the scenario without a kill, then once with each kill, with as many
-// runs at a time as there are slots. With FAULTS=sample, it runs a third of the kills,
+// runs at a time as runSlots allows. With FAULTS=sample, it runs a third of the kills,
 // which the seed chooses. It logs each run.
-func (c *matrixCase) explore(ctx context.Context, env *environment, seed uint64, slots chan struct{}, logf func(string, ...any)) {
+func (c *matrixCase) explore(ctx context.Context, env *environment, seed uint64, logf func(string, ...any)) {
 	var mu sync.Mutex
 	once := func(k int, at phase) result {
-		slots <- struct{}{}
-		defer func() { <-slots }()
+		runSlots <- struct{}{}
+		defer func() { <-runSlots }()
 		out := c.scenario.run(ctx, env, c.profile, k, at)
 		if out.err == nil && k > 0 && out.killed.n == 0 && len(out.effects) >= k {
 			out.err = errors.New("the manager was not killed")

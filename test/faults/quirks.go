@@ -157,7 +157,7 @@ func quirkySelected(selection, everything []quirkyCase, seed uint64) []quirkyCas
 
 // explore runs the scenario without a kill and then with kills, each run with its
 // own quirks. The same seed repeats the quirks; the effects can still differ.
-func (c quirkyCase) explore(ctx context.Context, env *environment, seed uint64, slots chan struct{}, logf func(string, ...any)) error {
+func (c quirkyCase) explore(ctx context.Context, env *environment, seed uint64, logf func(string, ...any)) error {
 	var errs []error
 	effects, phases := 0, 3
 	if c.profile.recycles {
@@ -174,9 +174,9 @@ func (c quirkyCase) explore(ctx context.Context, env *environment, seed uint64, 
 		if p.mock.Quirks, err = randomQuirks(random, p); err != nil {
 			return err
 		}
-		slots <- struct{}{}
+		runSlots <- struct{}{}
 		out := c.scenario.run(ctx, env, p, k, at)
-		<-slots
+		<-runSlots
 		effects = max(effects, len(out.effects))
 		outcome := "ok"
 		if out.err != nil {

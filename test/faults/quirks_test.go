@@ -10,28 +10,29 @@ import (
 )
 
 func TestManagerKilledOnCloudsWithQuirks(t *testing.T) {
-	from, slots := seed(t), make(chan struct{}, maxRuns)
-	exploreQuirky(t, from, slots, quirkySelected(quirkySelection(), quirkyEverything(), from))
+	t.Parallel()
+	from := seed(t)
+	exploreQuirky(t, from, quirkySelected(quirkySelection(), quirkyEverything(), from))
 }
 
 // By default a few cases run with the same seed each time.
 func TestManagerKilledBesideOtherClientsAndOnCloudsThatReuseIDs(t *testing.T) {
 	t.Parallel()
-	from, slots := seed(t), make(chan struct{}, maxRuns)
+	from := seed(t)
 	cases := quirkySelected(othersSelection(), othersEverything(), from)
 	if word := os.Getenv("FAULTS"); (word == "" || word == sample) && os.Getenv("FAULTS_SEED") == "" {
 		from = 34
 		t.Logf("quirks and kills are those of FAULTS_SEED=%d", from)
 	}
-	exploreQuirky(t, from, slots, cases)
+	exploreQuirky(t, from, cases)
 }
 
-func exploreQuirky(t *testing.T, from uint64, slots chan struct{}, cases []quirkyCase) {
+func exploreQuirky(t *testing.T, from uint64, cases []quirkyCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.String(), func(t *testing.T) {
 			t.Parallel()
-			if err := c.explore(t.Context(), sharedEnvironment(t), from, slots, t.Logf); err != nil {
+			if err := c.explore(t.Context(), sharedEnvironment(t), from, t.Logf); err != nil {
 				t.Errorf("FAULTS_SEED=%d: %v", from, err)
 			}
 		})

@@ -17,6 +17,7 @@ import (
 // the answer to a create. Without its answer, nothing on these clouds says which
 // object owns the server.
 func TestManagerStoppedDuringCreate(t *testing.T) {
+	t.Parallel()
 	election := []string{"--leader-elect"}
 	for name, tc := range map[string]struct {
 		profile profile

@@ -22,7 +22,7 @@ var shared = sync.OnceValues(newEnvironment)
 var stopShared = func() error { return nil }
 
 func TestMain(m *testing.M) {
-	// All cases of a test start at once; maxRuns limits the runs among them.
+	// All cases of all parallel tests start at once; runSlots limits the runs among them.
 	if err := testkit.RunInParallel(256); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

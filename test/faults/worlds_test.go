@@ -47,6 +47,8 @@ func inWorlds(t *testing.T, settings map[string]setting, check func(context.Cont
 	for name, s := range settings {
 		t.Run(name, func(tt *testing.T) {
 			tt.Parallel()
+			runSlots <- struct{}{}
+			defer func() { <-runSlots }()
 			t := newT(tt)
 			began := time.Now()
 			w := openWorld(t, s)
