@@ -146,8 +146,9 @@ test-e2e: ## Install, upgrade and remove the operator in every supported way on 
 	@E2E='$(E2E)' VERSION='$(VERSION)' test/e2e/run.sh -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -ginkgo.timeout=$(TEST_TIMEOUT)
 
 .PHONY: test-long
-test-long: ## Run the long versions of the tests of .ci/run, and test-openstack with a guest: about three hours.
+test-long: ## Run the long versions of the tests of .ci/run, and test-openstack with a guest: about five hours.
 	@$(MAKE) --no-print-directory test-faults FAULTS=full
+	@PLAN=full PLAN_SEED=$$RANDOM KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestPlannedChangesAreThoseInTheCloud$$' ./test/plugin
 	@$(MAKE) --no-print-directory fuzz
 	@$(MAKE) --no-print-directory test-e2e
 	@OPENSTACK_VMS=60 OPENSTACK_RIGHT=all $(MAKE) --no-print-directory test-openstack
