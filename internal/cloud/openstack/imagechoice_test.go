@@ -3,6 +3,7 @@ package openstack
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -119,12 +120,23 @@ func TestImagesInMessagesAreThoseThatCanBeUsed(t *testing.T) {
 	}
 }
 
-// The image service takes what precedes a colon for an operator.
+// The image service takes what precedes a colon for an operator. Other services with its API may not know operators.
 func TestNameOfAnImageMayHaveAColon(t *testing.T) {
-	s := newStub(t)
-	s.offers(diskless, `[{"id": "`+goldenID+`", "name": "in:debian:12", "owner": "`+projectID+`"}]`)
-	result, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "vm", Template: "in:debian:12"})
-	if want := (cloud.Image{Name: "in:debian:12", ID: goldenID}); err != nil || result.Server.Image != want {
-		t.Errorf("CreateServer: image %+v, %v, want %+v", result.Server.Image, err, want)
+	for name, want := range map[string]string{"in:debian:12": "eq:in:debian:12", "debian-12": "debian-12"} {
+		s := newStub(t)
+		var asked []string
+		s.offers(diskless, `[{"id": "`+goldenID+`", "name": "`+name+`", "owner": "`+projectID+`"}]`)
+		listed := s.answers["GET image/images"]
+		s.handle("GET image/images", func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.Query().Get("name"))
+			listed(w, r)
+		})
+		result, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "vm", Template: name})
+		if image := (cloud.Image{Name: name, ID: goldenID}); err != nil || result.Server.Image != image {
+			t.Errorf("CreateServer: image %+v, %v, want %+v", result.Server.Image, err, image)
+		}
+		if !slices.Equal(asked, []string{want}) {
+			t.Errorf("image %s: asked for the names %q, want %q", name, asked, want)
+		}
 	}
 }

@@ -61,10 +61,13 @@ func (c *imageClient) find(ctx context.Context, op, name string) (string, *cloud
 	var got struct {
 		Images []listedImage `json:"images"`
 	}
-	// Without an operator, what precedes a colon in the name would be taken for one.
+	wanted := name
+	if strings.Contains(name, ":") { // what precedes a colon is an operator
+		wanted = "eq:" + name
+	}
 	call := &call{
 		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images",
-		query: url.Values{"name": {"eq:" + name}, "status": {"active"}, "limit": {strconv.Itoa(pageSize)}}, op: op, out: &got, limit: maxList,
+		query: url.Values{"name": {wanted}, "status": {"active"}, "limit": {strconv.Itoa(pageSize)}}, op: op, out: &got, limit: maxList,
 	}
 	foreign := false
 	id, err := c.ids.idOf(ctx, call, name, func() []named {
