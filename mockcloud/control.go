@@ -52,6 +52,9 @@ func (c *Cloud) Snapshots(server string) []Snapshot { return c.snapshots.all(ser
 // ForgetOperations forgets all operations. Open ones have no effect.
 func (c *Cloud) ForgetOperations() error { return c.operations.forgetAll() }
 
+// EndOperations ends all open operations at once, whatever OperationTime says.
+func (c *Cloud) EndOperations() error { return c.transitions.endOperations() }
+
 // Networks returns all networks, oldest first.
 func (c *Cloud) Networks() []Network { return c.networks.all() }
 

@@ -125,6 +125,22 @@ func (t *transitions) endOperation(id string, at time.Time) error {
 	return t.core.store.Write(encoded(bucketOperations, id, &ended))
 }
 
+// endOperations ends all open operations now, as if their time had passed.
+func (t *transitions) endOperations() error {
+	t.core.mu.Lock()
+	defer t.core.mu.Unlock()
+	for id, o := range t.core.st.operations {
+		if o.Done {
+			continue
+		}
+		if err := t.endOperation(id, t.core.now()); err != nil {
+			return err
+		}
+	}
+	t.core.updateNextDue()
+	return nil
+}
+
 // perform makes the change of an operation. The caller holds core.mu.
 func (t *transitions) perform(o *operation) error {
 	if o.Create != nil {

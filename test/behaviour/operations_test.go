@@ -28,31 +28,39 @@ func worksOn(kind pcapi.VMOperationKind) types.GomegaMatcher {
 func restartAllowed(vm *pcapi.VM) { vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed }
 
 var operationCases = cases{
-	"each change takes four seconds: the status has the operation, and then none": func(t *T) {
-		f := newFixture(t, operating(4*time.Second))
+	"changes take time: the status has the operation, and then none": func(t *T) {
+		f := newFixture(t, operating(time.Hour))
 		vm := f.createVM("web")
 		t.Eventually(latest(vm)).Should(SatisfyAll(worksOn(pcapi.VMOperationCreate), HaveField("Status.State", pcapi.VMStateCreating),
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "Creating")))
+		t.Expect(f.EndOperations()).To(Succeed())
 		vm = waitReady(t, vm)
 		t.Expect(vm.Status.Operation).To(BeNil())
 
 		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
 		t.Eventually(latest(vm)).Should(worksOn(pcapi.VMOperationUpdate))
+		t.Expect(f.EndOperations()).To(Succeed())
 		vm = waitReady(t, vm)
 		t.Expect(vm.Status.Operation).To(BeNil())
 
 		deleteObject(t, vm)
 		t.Eventually(latest(vm)).Should(SatisfyAll(worksOn(pcapi.VMOperationDelete), testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Requested")))
+		t.Expect(f.EndOperations()).To(Succeed())
 		t.Eventually(isGone(vm)).Should(BeTrue())
 		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpUpdate, mockcloud.OpDelete}))
 		t.Expect(f.createCalls()).To(Equal(1))
 	},
 
 	"a VM is deleted while it is created: its server is deleted after the create": func(t *T) {
-		f := newFixture(t, operating(4*time.Second))
+		f := newFixture(t, operating(time.Hour))
 		vm := f.createVM("web")
 		t.Eventually(latest(vm)).Should(worksOn(pcapi.VMOperationCreate))
 		deleteObject(t, vm)
+		t.Eventually(latest(vm)).Should(HaveField("DeletionTimestamp", Not(BeNil())))
+		f.waitForPolls(2)
+		t.Expect(f.EndOperations()).To(Succeed())
+		t.Eventually(latest(vm)).Should(worksOn(pcapi.VMOperationDelete))
+		t.Expect(f.EndOperations()).To(Succeed())
 		t.Eventually(isGone(vm)).Should(BeTrue())
 		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}))
 	},
@@ -74,9 +82,10 @@ var operationCases = cases{
 
 	"more creates than workers take long: the cloud works on all of them at the same time": func(t *T) {
 		const replicas = 40
-		f := newFixture(t, operating(20*time.Second))
+		f := newFixture(t, operating(time.Hour))
 		g := f.createGroup("web", replicas)
 		t.Eventually(membersOf(g)).Should(SatisfyAll(HaveLen(replicas), HaveEach(worksOn(pcapi.VMOperationCreate))))
+		t.Expect(f.EndOperations()).To(Succeed())
 		t.Eventually(latest(g)).Should(testkit.BeReady())
 		t.Expect(f.createCalls()).To(Equal(replicas))
 	},
