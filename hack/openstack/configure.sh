@@ -216,8 +216,8 @@ END
 web keystone 0 /usr/bin/keystone-wsgi-public 2
 web placement 10 /usr/bin/placement-api 1
 web glance 11 /usr/bin/glance-wsgi-api 1
-web nova 12 /usr/bin/nova-api-wsgi 2
-web nova-deferred 8 /usr/bin/nova-api-wsgi 1
+web nova 12 /srv/openstack/novaapi.py 2
+web nova-deferred 8 /srv/openstack/novaapi.py 1
 echo "env = OS_NOVA_CONFIG_DIR=/etc/nova-deferred" >>/etc/uwsgi-nova-deferred.ini
 web cinder 9 /usr/bin/cinder-wsgi 1
 

@@ -23,6 +23,7 @@
 #   catalog.py    service user, projects and catalog, in the chroot
 #   policies.py   rights of the role of the operator, in the chroot
 #   compute.py    nova-compute, in the chroot
+#   novaapi.py    nova-api, in the chroot
 #   volumes.py    driver of cinder's volumes, in the chroot
 #
 # A second run uses what the first one installed. To begin anew, remove the folder; to keep the packages and drop all that was created
@@ -72,7 +73,7 @@ done
 state=$root/srv/state${GUEST:+-guest}
 install -d "$root/srv/openstack" "$root/srv/state" "$state"
 install -m 755 "$here/configure.sh" "$here/serve.sh" "$here/catalog.py" "$here/policies.py" "$root/srv/openstack/"
-install -m 644 "$here/compute.py" "$here/volumes.py" "$here/../../docs/openstack.md" "$root/srv/openstack/"
+install -m 644 "$here/compute.py" "$here/novaapi.py" "$here/volumes.py" "$here/../../docs/openstack.md" "$root/srv/openstack/"
 
 # The services end when their standard input does: also if this script is killed. The root is a mount of its own: "ip netns" makes it
 # a slave mount.
