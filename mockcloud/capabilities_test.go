@@ -108,6 +108,7 @@ func TestFieldsOfCapabilitiesThatAreOffAreUnsupported(t *testing.T) {
 		"change of labels":          {"PATCH", "/servers/any", `{"labels":{}}`},
 		"change of the power state": {"PATCH", "/servers/any", `{"powerState":"On"}`},
 		"change of groups":          {"PATCH", "/servers/any", `{"securityGroups":["ssh"]}`},
+		"allowed addresses":         {"PATCH", "/servers/any", `{"allowedAddresses":[]}`},
 		"a public address":          {"PATCH", "/servers/any", `{"publicAddress":{"network":"ext-net"}}`},
 		"no public address":         {"PATCH", "/servers/any", `{"publicAddress":null}`},
 		"a root disk":               {"PATCH", "/servers/any", `{"rootDisk":{"size":20}}`},
@@ -116,7 +117,7 @@ func TestFieldsOfCapabilitiesThatAreOffAreUnsupported(t *testing.T) {
 		"label filter":              {"GET", "/servers?label=a%3Db", ``},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false, WithSecurityGroups: false, PublicAddresses: false, WithRootDisk: false, WithDiskTypes: false}})
+			h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false, WithSecurityGroups: false, PublicAddresses: false, AllowedAddresses: false, WithRootDisk: false, WithDiskTypes: false}})
 			if got := codeIn(t, h.send(tc.method, tc.path, tc.body)); got != CodeUnsupported {
 				t.Errorf("got %s, want unsupported", got)
 			}

@@ -31,7 +31,7 @@
 //	suspend.go      servers that are suspended
 //	console.go      what the consoles of servers print
 //	disks.go        the disks of servers, and the root disk
-//	reach.go        security groups and public addresses of servers
+//	reach.go        security groups, allowed and public addresses of servers
 //	placement.go    the hosts of servers
 //	interfaces.go   the networks and addresses that creates ask for
 //	addresses.go    the addresses of servers

@@ -65,6 +65,8 @@ const (
 	WithSecurityGroups Capability = "securityGroups"
 	// PublicAddresses is that servers can be given addresses of an external network.
 	PublicAddresses Capability = "publicAddresses"
+	// AllowedAddresses is that servers can be allowed to use addresses beside their own.
+	AllowedAddresses Capability = "allowedAddresses"
 	// NetworkDNS is that networks have DNS servers.
 	NetworkDNS Capability = "networkDNS"
 	// Routers is that networks can have a router to an external network.
@@ -79,7 +81,7 @@ const (
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
 	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend, Interfaces, StaticAddresses,
-	WithSecurityGroups, PublicAddresses, NetworkDNS, Routers, DualStack, WithRootDisk, WithDiskTypes, KeepDisks, Console,
+	WithSecurityGroups, PublicAddresses, AllowedAddresses, NetworkDNS, Routers, DualStack, WithRootDisk, WithDiskTypes, KeepDisks, Console,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

@@ -3,6 +3,7 @@ package mockcloud
 import (
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 )
 
@@ -10,7 +11,8 @@ const (
 	// DefaultSecurityGroup is the group of servers that are created without groups.
 	DefaultSecurityGroup = "default"
 
-	maxSecurityGroups = 64
+	maxSecurityGroups   = 64
+	maxAllowedAddresses = 10
 	// publicAddresses is how many public addresses there are: those of 203.0.113.0/24.
 	publicAddresses = 254
 )
@@ -58,9 +60,30 @@ func (c *core) admitGroups(groups []string) error {
 	return nil
 }
 
-// checkReach returns an error for groups and a public address that no cloud could have.
+// checkAllowed returns an error for texts that are no addresses or ranges, and for those of loopback interfaces.
+func checkAllowed(addresses []string) error {
+	if len(addresses) > maxAllowedAddresses {
+		return invalid("allowedAddresses: at most %d are allowed", maxAllowedAddresses)
+	}
+	for _, text := range addresses {
+		address, noAddress := netip.ParseAddr(text)
+		r, noRange := netip.ParsePrefix(text)
+		switch {
+		case noAddress != nil && (noRange != nil || r != r.Masked()), address.Zone() != "", address.Is4In6(), r.Addr().Is4In6():
+			return invalid("allowedAddresses: %q is no address and no range", text)
+		case address.IsLoopback() || r.Addr().IsLoopback():
+			return problem(http.StatusUnprocessableEntity, CodeAddressInvalid, "no server can use %s", text)
+		}
+	}
+	return nil
+}
+
+// checkReach returns an error for groups and addresses that no cloud could have.
 func (p patchServer) checkReach() error {
 	if err := checkGroups(p.SecurityGroups); err != nil {
+		return err
+	}
+	if err := checkAllowed(p.AllowedAddresses); err != nil {
 		return err
 	}
 	_, _, err := p.publicAddress()
@@ -86,7 +109,7 @@ func (p patchServer) publicAddress() (network string, changes bool, err error) {
 	return asked.Network, true, nil
 }
 
-// admitReach returns an error for groups and an external network that do not exist, and if no address is
+// admitReach returns an error for groups and an external network that do not exist, and if no public address is
 // free. The caller holds mu.
 func (c *core) admitReach(r *record, p patchServer) error {
 	if err := c.admitGroups(p.SecurityGroups); err != nil {
@@ -105,13 +128,17 @@ func (c *core) admitReach(r *record, p patchServer) error {
 	return nil
 }
 
-// applyReach changes the groups and the public address of a server, and returns the names of the changed fields.
+// applyReach changes the groups, the allowed addresses and the public address of a server, and returns the names of the changed fields.
 // The caller holds core.mu.
 func (s *state) applyReach(r *record, p patchServer) []string {
 	var fields []string
 	if groups := groupsOrDefault(p.SecurityGroups); p.SecurityGroups != nil && !slices.Equal(groups, r.SecurityGroups) {
 		r.SecurityGroups = groups
 		fields = append(fields, "securityGroups")
+	}
+	if addresses := slices.Compact(slices.Sorted(slices.Values(p.AllowedAddresses))); p.AllowedAddresses != nil && !slices.Equal(addresses, r.AllowedAddresses) {
+		r.AllowedAddresses = addresses
+		fields = append(fields, "allowedAddresses")
 	}
 	network, changes, _ := p.publicAddress()
 	switch {

@@ -2,6 +2,7 @@ package mockcloud
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -9,6 +10,18 @@ func TestReachOfAServer(t *testing.T) {
 	h := start(t, Options{Behaviour: Behaviour{SecurityGroups: []string{"ssh", "web"}}})
 	created := h.create("a")
 	patch := func(body string) string { return codeIn(t, h.send("PATCH", "/servers/"+created.ID, body)) }
+	patch(`{"allowedAddresses":["10.0.0.250","10.0.0.192/28"]}`)
+	for body, code := range map[string]string{
+		`{"allowedAddresses":["10.0.0.1/28"]}`: CodeInvalid, `{"allowedAddresses":["vip"]}`: CodeInvalid, `{"allowedAddresses":["fe80::1%eth0"]}`: CodeInvalid, `{"allowedAddresses":["::ffff:10.0.0.9"]}`: CodeInvalid, `{"allowedAddresses":["10.0.0.9","127.0.0.0/8"]}`: CodeAddressInvalid,
+		`{"allowedAddresses":[` + strings.Repeat(`"10.0.0.9",`, maxAllowedAddresses) + `"10.0.0.9"]}`: CodeInvalid,
+	} {
+		if got := patch(body); got != code {
+			t.Errorf("%s: got the code %q, want %q", body, got, code)
+		}
+	}
+	if s, _ := h.cloud.Server(created.ID); fmt.Sprint(s.AllowedAddresses) != "[10.0.0.192/28 10.0.0.250]" {
+		t.Errorf("the server may use %s", s.AllowedAddresses)
+	}
 	for _, tc := range []struct{ body, code, groups, address string }{
 		{`{}`, "", "[default]", ""},
 		{`{"securityGroups":["web","ssh","web"]}`, "", "[ssh web]", ""},

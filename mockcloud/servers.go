@@ -52,6 +52,8 @@ type Server struct {
 	RootDisk   *RootDisk   `json:"rootDisk,omitempty"`
 	// SecurityGroups are those of all interfaces, sorted.
 	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// AllowedAddresses are what a client let the server use beside its own addresses, sorted.
+	AllowedAddresses []string `json:"allowedAddresses,omitempty"`
 	// PublicAddress is nil unless a client asked for one.
 	PublicAddress *PublicAddress `json:"publicAddress,omitempty"`
 	// GuestHeartbeat is that of the agent in the guest while the server is ACTIVE: OK, LOST or

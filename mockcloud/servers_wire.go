@@ -46,6 +46,8 @@ type patchServer struct {
 	RootDisk *RootDisk `json:"rootDisk"`
 
 	SecurityGroups []string `json:"securityGroups"`
+	// AllowedAddresses is absent, or empty to remove them.
+	AllowedAddresses []string `json:"allowedAddresses"`
 	// PublicAddress is absent, null to remove the address, or an askedAddress.
 	PublicAddress json.RawMessage `json:"publicAddress,omitempty"`
 }
@@ -142,6 +144,8 @@ func (p patchServer) supported(c *core) error {
 		return unsupported("labels")
 	case p.SecurityGroups != nil && !c.has(WithSecurityGroups):
 		return unsupported("securityGroups")
+	case p.AllowedAddresses != nil && !c.has(AllowedAddresses):
+		return unsupported("allowedAddresses")
 	case p.PublicAddress != nil && !c.has(PublicAddresses):
 		return unsupported("publicAddress")
 	}
@@ -306,6 +310,9 @@ func (v *views) represent(r *record, now time.Time) any {
 	s.Disks, s.RootDisk = shownDisks(v.core, s.Disks, s.RootDisk)
 	if !v.core.has(WithSecurityGroups) {
 		s.SecurityGroups = nil
+	}
+	if !v.core.has(AllowedAddresses) {
+		s.AllowedAddresses = nil
 	}
 	if !v.core.has(PublicAddresses) {
 		s.PublicAddress = nil

@@ -89,6 +89,9 @@ const (
 	// PublicAddresses is that a server can be given an address of an external network, by which
 	// it is reached from outside its own: see SetPublicAddress.
 	PublicAddresses Capability = "publicAddresses"
+	// WithAllowedAddresses is that a server shows the addresses that it may use beside its own, and
+	// that they can be changed: see SetAllowedAddresses.
+	WithAllowedAddresses Capability = "allowedAddresses"
 	// Console is that what the serial console of a server printed can be read: see
 	// ConsoleReader.
 	Console Capability = "console"

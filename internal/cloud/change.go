@@ -21,6 +21,8 @@ const (
 	KeepPart
 	// AddressPart is the public address: the server may have any state.
 	AddressPart
+	// AllowedPart are the allowed addresses: the server may have any state.
+	AllowedPart
 	// PowerPart is whether the server runs.
 	PowerPart
 )
@@ -187,6 +189,24 @@ func (RemovePublicAddress) Part() Part { return AddressPart }
 func (RemovePublicAddress) Apply(s *Server) { s.PublicAddress = "" }
 
 func (RemovePublicAddress) String() string { return "without public address" }
+
+// SetAllowedAddresses lets all interfaces of the server use these addresses in addition to their own, and no others. Empty means
+// only their own. If the cloud does not allow an address, the change is Rejected, and the server keeps the addresses that it had,
+// unless its interfaces differ in what they may use.
+type SetAllowedAddresses AllowedAddresses
+
+// Needs returns WithAllowedAddresses.
+func (SetAllowedAddresses) Needs() []Capability { return []Capability{WithAllowedAddresses} }
+
+// Part returns AllowedPart.
+func (SetAllowedAddresses) Part() Part { return AllowedPart }
+
+// Apply sets the addresses.
+func (c SetAllowedAddresses) Apply(s *Server) { s.AllowedAddresses = AllowedAddresses(c) }
+
+func (c SetAllowedAddresses) String() string {
+	return fmt.Sprintf("allowed addresses %q", AllowedAddresses(c).List())
+}
 
 // SetLabel sets a label of the server.
 type SetLabel struct{ Key, Value string }

@@ -50,6 +50,8 @@ var changes = []struct {
 	{RemoveLabel("a"), LabelPart, []Capability{Labels}, with(func(s *Server) { delete(s.Labels, "a") })},
 	{RemoveLabel("c"), LabelPart, []Capability{Labels}, before},
 	{SetSecurityGroups("ssh"), GroupPart, []Capability{WithSecurityGroups}, with(func(s *Server) { s.SecurityGroups = "ssh" })},
+	{SetAllowedAddresses("10.0.0.9"), AllowedPart, []Capability{WithAllowedAddresses}, with(func(s *Server) { s.AllowedAddresses = "10.0.0.9" })},
+	{SetAllowedAddresses(""), AllowedPart, []Capability{WithAllowedAddresses}, with(func(s *Server) { s.AllowedAddresses = "" })},
 	{SetSecurityGroups("ssh\nweb"), GroupPart, []Capability{WithSecurityGroups}, with(func(s *Server) { s.SecurityGroups = "ssh\nweb" })},
 	{SetPublicAddress("ext"), AddressPart, []Capability{PublicAddresses}, with(func(s *Server) { s.PublicAddress = "address of ext" })},
 	{SetPublicAddress("other"), AddressPart, []Capability{PublicAddresses}, with(func(s *Server) { s.PublicAddress = "address of other" })},

@@ -6,7 +6,7 @@
 //	change.go          changes of servers in place
 //	interfaces.go      network interfaces of servers
 //	disks.go           disks of servers, and the root disk
-//	reach.go           security groups and public addresses of servers
+//	reach.go           security groups, allowed and public addresses of servers
 //	heartbeat.go       heartbeats of guests
 //	flavor.go          sizes that have names
 //	image.go           what servers were made from

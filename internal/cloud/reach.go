@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,7 +14,8 @@ const (
 	MaxSecurityGroupName = 255
 )
 
-// AddressPending is the public address of a server that is being given one, or has one that the cloud does not show yet.
+// AddressPending is the public address of a server that is being given one, or has one that the cloud does not show yet, and
+// the allowed addresses of a server while they are changed.
 const AddressPending = "pending"
 
 // SecurityGroups are the names of the security groups of a server, sorted, each once. They are one text, which can be
@@ -37,6 +39,51 @@ func (g SecurityGroups) List() []string {
 		return nil
 	}
 	return strings.Split(string(g), "\n")
+}
+
+// MaxAllowedAddresses is how many addresses and ranges that a server may use are kept.
+const MaxAllowedAddresses = 64
+
+// AllowedAddresses are IP addresses and ranges in their canonical form, sorted, each once. Like SecurityGroups, they are one
+// text, whose lines they are.
+type AllowedAddresses string
+
+// NewAllowedAddresses returns these addresses and ranges, and whether all of them are valid: those that cannot be read are
+// left out, and so are those beyond MaxAllowedAddresses. A range of one address is an address.
+func NewAllowedAddresses(texts []string) (addresses AllowedAddresses, valid bool) {
+	valid = true
+	var kept []string
+	for _, text := range texts {
+		address, ok := ParseAllowedAddress(text)
+		switch {
+		case !ok:
+			valid = false
+		case address.IsSingleIP():
+			kept = append(kept, address.Addr().String())
+		default:
+			kept = append(kept, address.String())
+		}
+	}
+	slices.Sort(kept)
+	kept = slices.Compact(kept)
+	return AllowedAddresses(strings.Join(kept[:min(len(kept), MaxAllowedAddresses)], "\n")), valid && len(kept) <= MaxAllowedAddresses
+}
+
+// ParseAllowedAddress returns the range of an address or range, without address bits behind the prefix, and whether it is one.
+func ParseAllowedAddress(text string) (netip.Prefix, bool) {
+	prefix, err := netip.ParsePrefix(text)
+	if address, failed := netip.ParseAddr(text); failed == nil && address.Zone() == "" {
+		prefix, err = netip.PrefixFrom(address, address.BitLen()), nil
+	}
+	return prefix.Masked(), err == nil && !prefix.Addr().Is4In6()
+}
+
+// List returns each address and range; none while they are changed.
+func (a AllowedAddresses) List() []string {
+	if a == "" || a == AddressPending {
+		return nil
+	}
+	return strings.Split(string(a), "\n")
 }
 
 // PublicAddressRemover is an optional interface of a Client with the capability PublicAddresses whose addresses outlive

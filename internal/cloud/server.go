@@ -84,6 +84,9 @@ type Server struct {
 	// PublicAddress is the one that a SetPublicAddress has given the server. It is AddressPending
 	// while the cloud does not show it, and empty without one, also if the server has an address that somebody else gave it.
 	PublicAddress string
+	// AllowedAddresses are those that a SetAllowedAddresses has let the server use beside its own. They are AddressPending
+	// while they are changed.
+	AllowedAddresses AllowedAddresses
 	// Disks are those that have a name. Those of the template have none.
 	Disks Disks
 	// RootDisk is the one that the server boots from, as far as the cloud shows it.

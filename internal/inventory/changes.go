@@ -21,6 +21,7 @@ var comparedFields = []comparedField{
 	{"Disks", func(a, b *listed) bool { return a.disks == b.disks }},
 	{"PublicAddress", func(a, b *listed) bool { return a.public == b.public }},
 	{"SecurityGroups", func(a, b *listed) bool { return a.traits == b.traits }},
+	{"AllowedAddresses", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Zone", func(a, b *listed) bool { return a.zone == b.zone }},
 	{"RootDisk", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Image", func(a, b *listed) bool { return a.traits == b.traits }},

@@ -69,6 +69,8 @@ func changeField(t *testing.T, server *cloud.Server, field reflect.StructField) 
 		value.SetString(string(was.With(cloud.Disks(fmt.Sprintf("d%d=1", len(was))))))
 	case cloud.SecurityGroups:
 		value.SetString(string(was) + "x")
+	case cloud.AllowedAddresses:
+		value.SetString(string(was) + "x")
 	case cloud.RootDisk:
 		value.Set(reflect.ValueOf(cloud.RootDisk{SizeMiB: was.SizeMiB + 1, Type: was.Type + "x"}))
 	case cloud.Image:

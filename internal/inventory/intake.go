@@ -116,6 +116,7 @@ func (in *intake) keep(s *cloud.Server) *listed {
 	in.share(s.Fault)
 	in.share(s.RootDisk.Type)
 	in.share(string(s.SecurityGroups))
+	in.share(string(s.AllowedAddresses))
 	in.share(shared(read.traits).tags)
 	read.host = in.share(read.host)
 	if by != (owner{}) {

@@ -41,14 +41,14 @@ func exceeded(servers, bytes int) error {
 // none that go: until the next listing, that is too much rather than too little.
 func commonCost(l *listed) int {
 	common := shared(l.traits)
-	return len(common.tags) + len(common.fault) + len(common.groups)
+	return len(common.tags) + len(common.fault) + len(common.groups) + len(common.allowed)
 }
 
 // costOf estimates the memory of a server of which no text is shared, in bytes.
 func costOf(l *listed) int {
 	cost := serverCost + 5*textCost + len(l.id) + len(l.name) + len(l.host) + len(l.folder) + len(l.interfaces)
 	common := shared(l.traits)
-	for _, text := range []string{string(shared(l.disks)), shared(l.zone), shared(l.public), string(common.groups), common.image.Name, common.image.ID, common.flavor, common.fault, common.root.Type, common.tags} {
+	for _, text := range []string{string(shared(l.disks)), shared(l.zone), shared(l.public), string(common.groups), string(common.allowed), common.image.Name, common.image.ID, common.flavor, common.fault, common.root.Type, common.tags} {
 		if text != "" {
 			cost += textCost + len(text)
 		}

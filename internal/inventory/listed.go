@@ -44,6 +44,7 @@ type traits struct {
 	image         cloud.Image
 	flavor, fault string
 	groups        cloud.SecurityGroups
+	allowed       cloud.AllowedAddresses
 	root          cloud.RootDisk
 	// tags are as tagsOf returns them.
 	tags string
@@ -74,7 +75,7 @@ func read(s *cloud.Server) (listed, owner) {
 	if s.PublicAddress != "" {
 		l.public = unique.Make(s.PublicAddress)
 	}
-	if t := (traits{image: s.Image, flavor: s.Flavor, fault: s.Fault, groups: s.SecurityGroups, root: s.RootDisk, tags: tagsOf(s.Labels)}); t != (traits{}) {
+	if t := (traits{image: s.Image, flavor: s.Flavor, fault: s.Fault, groups: s.SecurityGroups, allowed: s.AllowedAddresses, root: s.RootDisk, tags: tagsOf(s.Labels)}); t != (traits{}) {
 		l.traits = unique.Make(t)
 	}
 	if s.CPUUtilization != nil {
@@ -121,7 +122,7 @@ func (l *listed) server() cloud.Server {
 	common := shared(l.traits)
 	s := cloud.Server{
 		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, Fault: common.fault, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone), Image: common.image, Flavor: common.flavor,
-		SecurityGroups: common.groups, PublicAddress: shared(l.public), RootDisk: common.root,
+		SecurityGroups: common.groups, AllowedAddresses: common.allowed, PublicAddress: shared(l.public), RootDisk: common.root,
 		CPU: int(l.cpu), MemoryMiB: l.memory,
 		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: withTags(l.ownedBy().labels(), common.tags), Heartbeat: l.heartbeat,
 	}

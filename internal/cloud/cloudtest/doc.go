@@ -21,7 +21,7 @@
 //	interfaces.go   several network interfaces, and static addresses
 //	disks.go        disks of servers, and their types
 //	rootdisk.go     root disks of servers
-//	reach.go        security groups and public addresses of servers
+//	reach.go        security groups, allowed and public addresses of servers
 //	placement.go    zones and anti-affinity
 //	flavors.go      sizes that have names
 //	snapshots.go    snapshots of servers

@@ -19,8 +19,9 @@ type Reach struct {
 }
 
 var (
-	withGroups = []cloud.Capability{cloud.WithSecurityGroups}
-	withPublic = []cloud.Capability{cloud.PublicAddresses}
+	withGroups  = []cloud.Capability{cloud.WithSecurityGroups}
+	withPublic  = []cloud.Capability{cloud.PublicAddresses}
+	withAllowed = []cloud.Capability{cloud.WithAllowedAddresses}
 )
 
 // groups returns security groups.
@@ -63,6 +64,27 @@ var reachCases = []testCase{
 			_, err := f.Client.UpdateServer(ctx, created.ID, cloud.Update{cloud.SetSecurityGroups(groups(r.Groups[1], "nowhere"))})
 			wantKind(t, "UpdateServer", err, cloud.Rejected, false)
 			wantReach(ctx, t, f, created.ID, groups(r.Groups[0]), "")
+		}},
+	{name: "a change of the allowed addresses: the server has these and no others, also when it is sent again, and none when they are removed", needs: withAllowed,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			r := f.Reach(t)
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("shared"), NetworkID: r.NetworkID})
+			for _, want := range []cloud.AllowedAddresses{"10.7.0.200\nfd00:7::/120", "10.7.0.192/28\n10.7.0.250", "10.7.0.192/28\n10.7.0.250", "", ""} {
+				got := mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetAllowedAddresses(want)})
+				if diff := cmp.Diff(want, got.AllowedAddresses); diff != "" {
+					t.Errorf("UpdateServer (-want +got):\n%s", diff)
+				}
+				wantAllowed(ctx, t, f, created.ID, want)
+			}
+		}},
+	{name: "a change to an address that no server can use: Rejected, and the server keeps its allowed addresses", needs: withAllowed,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			r := f.Reach(t)
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("kept"), NetworkID: r.NetworkID})
+			mustUpdate(ctx, t, f, created.ID, cloud.Update{cloud.SetAllowedAddresses("10.7.0.200")})
+			_, err := f.Client.UpdateServer(ctx, created.ID, cloud.Update{cloud.SetAllowedAddresses("10.7.0.201\n127.0.0.1")})
+			wantKind(t, "UpdateServer", err, cloud.Rejected, false)
+			wantAllowed(ctx, t, f, created.ID, "10.7.0.200")
 		}},
 	{name: "a public address: a read and the listing show it, it stays when it is asked for again, and goes when it is removed", needs: withPublic,
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
@@ -143,6 +165,19 @@ func wantReach(ctx context.Context, t *testing.T, f Fixture, id string, groups c
 			if diff := cmp.Diff(want, reach(s)); diff != "" {
 				t.Errorf("ListServers (-want +got):\n%s", diff)
 			}
+		}
+	}
+}
+
+// wantAllowed checks the allowed addresses of a server in a read and in the listing.
+func wantAllowed(ctx context.Context, t *testing.T, f Fixture, id string, want cloud.AllowedAddresses) {
+	t.Helper()
+	if got := read(ctx, t, f, id).AllowedAddresses; got != want {
+		t.Errorf("GetServer: allowed addresses %q, want %q", got.List(), want.List())
+	}
+	for _, s := range listAll(ctx, t, f, cloud.ListServers{}) {
+		if s.ID == id && s.AllowedAddresses != want {
+			t.Errorf("ListServers: allowed addresses %q, want %q", s.AllowedAddresses.List(), want.List())
 		}
 	}
 }

@@ -65,6 +65,7 @@ var refuseCases = []testCase{
 	refusesUpdate("whether a disk is kept", cloud.KeepDisks, cloud.Update{cloud.SetDiskKeep{Name: "data", Keep: true}}),
 	refusesUpdate("the size of the root disk", cloud.WithRootDisk, cloud.Update{cloud.SetRootDisk(20 << 10)}),
 	refusesUpdate("security groups", cloud.WithSecurityGroups, cloud.Update{cloud.SetSecurityGroups("default")}),
+	refusesUpdate("allowed addresses", cloud.WithAllowedAddresses, cloud.Update{cloud.SetAllowedAddresses("10.0.0.200")}),
 	refusesUpdate("a public address", cloud.PublicAddresses, cloud.Update{cloud.SetPublicAddress("ext-net")}),
 	refusesUpdate("a public address that it is to lose", cloud.PublicAddresses, cloud.Update{cloud.RemovePublicAddress{}}),
 	refusesUpdate("labels", cloud.Labels, cloud.Update{cloud.RemoveLabel("a")}),

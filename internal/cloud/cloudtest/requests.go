@@ -52,6 +52,8 @@ func Changes() map[string]cloud.Update {
 		"security groups":         {cloud.SetSecurityGroups("ssh\nweb")},
 		"public address":          {cloud.SetPublicAddress("ext-net")},
 		"no public address":       {cloud.RemovePublicAddress{}},
+		"allowed addresses":       {cloud.SetAllowedAddresses("10.0.0.192/28\n10.0.0.250")},
+		"no allowed addresses":    {cloud.SetAllowedAddresses("")},
 		"groups and off":          {cloud.SetSecurityGroups("ssh\nweb"), off},
 		"labels and off":          slices.Concat(labels, cloud.Update{off}),
 		"all and off":             slices.Concat(hardware, labels, cloud.Update{off}),

@@ -9,7 +9,7 @@
 //	list.go        the listing of servers: pages, filters, delays
 //	watch.go       changes as they happen
 //	disks.go       disks of servers, and the root disk
-//	reach.go       security groups and public addresses of servers
+//	reach.go       security groups, allowed and public addresses of servers
 //	placement.go   the hosts of servers
 //	interfaces.go  the networks and addresses that creates ask for
 //	flavors.go     sizes that have names

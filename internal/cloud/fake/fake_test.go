@@ -20,7 +20,7 @@ var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
 	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
 	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Flavors,
-	cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks, cloud.Console,
+	cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.WithAllowedAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks, cloud.Console,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {

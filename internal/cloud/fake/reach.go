@@ -10,6 +10,8 @@ import (
 const (
 	// NoGroup is the security group that no cloud has. Every other one exists.
 	NoGroup = "nowhere"
+	// NotAllowed is the address that no server may use beside its own. It may use every other one.
+	NotAllowed = "127.0.0.1"
 	// publicAddresses is how many addresses ExternalNetwork has.
 	publicAddresses = 64
 )
@@ -17,6 +19,13 @@ const (
 func checkGroups(op string, groups cloud.SecurityGroups) error {
 	if slices.Contains(groups.List(), NoGroup) {
 		return failure(op, cloud.Rejected, "there is no security group %s", quote(NoGroup))
+	}
+	return nil
+}
+
+func checkAllowed(op string, addresses cloud.AllowedAddresses) error {
+	if slices.Contains(addresses.List(), NotAllowed) {
+		return failure(op, cloud.Rejected, "no server may use %s", NotAllowed)
 	}
 	return nil
 }

@@ -218,7 +218,7 @@ func (c *serverClient) UpdateServer(ctx context.Context, id string, update cloud
 	for _, change := range update {
 		switch change.(type) {
 		case cloud.SetCPU, cloud.SetMemory, cloud.SetFlavor, cloud.SetDisk, cloud.SetDiskKeep, cloud.SetRootDisk, cloud.SetLabel, cloud.RemoveLabel, cloud.SetPower,
-			cloud.SetSecurityGroups, cloud.SetPublicAddress, cloud.RemovePublicAddress:
+			cloud.SetSecurityGroups, cloud.SetPublicAddress, cloud.RemovePublicAddress, cloud.SetAllowedAddresses:
 		default:
 			return cloud.Result{}, failure(op, cloud.Unsupported, "this cloud cannot change %s", change)
 		}
@@ -279,6 +279,8 @@ func (c *serverClient) refusal(op string, s cloud.Server, update cloud.Update) e
 			err = checkRootDisk(op, s.RootDisk.SizeMiB, int(change))
 		case cloud.SetSecurityGroups:
 			err = checkGroups(op, cloud.SecurityGroups(change))
+		case cloud.SetAllowedAddresses:
+			err = checkAllowed(op, cloud.AllowedAddresses(change))
 		case cloud.SetPublicAddress:
 			err = c.checkPublicAddress(op, s, string(change))
 		}

@@ -19,7 +19,7 @@ var listed = cloud.NewCapabilities(
 	cloud.Resize, cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions,
 	cloud.Operations, cloud.FolderNames, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
 	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses,
-	cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks, cloud.Console,
+	cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.WithAllowedAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks, cloud.Console,
 )
 
 // capabilityClient finds out what the cloud can do, and remembers it.

@@ -149,7 +149,7 @@ func marker(value []byte) (string, error) {
 // sizeOf estimates the memory that a server takes, in bytes.
 func sizeOf(s *cloud.Server) int {
 	const server, labels, label = 256, 320, 64
-	size := server + len(s.ID) + len(s.Name) + len(s.Fault) + len(s.Image.Name) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Zone) + len(s.Interfaces) + len(s.Disks) + len(s.RootDisk.Type) + len(s.SecurityGroups) + len(s.PublicAddress)
+	size := server + len(s.ID) + len(s.Name) + len(s.Fault) + len(s.Image.Name) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Zone) + len(s.Interfaces) + len(s.Disks) + len(s.RootDisk.Type) + len(s.SecurityGroups) + len(s.AllowedAddresses) + len(s.PublicAddress)
 	if len(s.Labels) > 0 {
 		size += labels
 	}
@@ -315,6 +315,8 @@ func (r *reader) optional(s *cloud.Server, field, value []byte) {
 		s.RootDisk = r.rootDisk(value)
 	case "securityGroups":
 		s.SecurityGroups = r.securityGroups(value)
+	case "allowedAddresses":
+		s.AllowedAddresses = r.allowedAddresses(value)
 	case "publicAddress":
 		s.PublicAddress = r.publicAddress(value)
 	case "guestHeartbeat":

@@ -30,7 +30,7 @@
 //	wire.go            the cloud's JSON in answers, field by field
 //	interfaces.go      network interfaces of servers
 //	disks.go           disks of servers, and the root disk
-//	reach.go           security groups and public addresses of servers
+//	reach.go           security groups, allowed and public addresses of servers
 //	json.go            objects and arrays whose names are compared exactly
 //	syntax.go          why a body is not JSON
 //	ignored.go         fields of answers that make no sense

@@ -22,6 +22,22 @@ func (r *reader) securityGroups(value []byte) cloud.SecurityGroups {
 	return groups
 }
 
+// allowedAddresses reads what a server may use beside its own addresses.
+func (r *reader) allowedAddresses(value []byte) cloud.AllowedAddresses {
+	if isNull(value) {
+		return ""
+	}
+	var texts []string
+	if !values(value, func(value []byte) { texts = append(texts, addressText(value)) }) {
+		r.ignored.add("allowedAddresses", "not an array")
+	}
+	addresses, valid := cloud.NewAllowedAddresses(texts)
+	if !valid {
+		r.ignored.add("allowedAddresses", "a text that is no address or range, or too many of them")
+	}
+	return addresses
+}
+
 // publicAddress reads the public address of a server.
 func (r *reader) publicAddress(value []byte) string {
 	if isNull(value) {

@@ -55,6 +55,8 @@ type wireUpdate struct {
 	RootDisk     *wireRootDisk      `json:"rootDisk,omitempty"`
 
 	SecurityGroups []string `json:"securityGroups,omitempty"`
+	// AllowedAddresses is nil for no change, and empty to remove them.
+	AllowedAddresses []string `json:"allowedAddresses,omitzero"`
 	// PublicAddress is a wirePublicAddress, or null to remove the address.
 	PublicAddress json.RawMessage `json:"publicAddress,omitempty"`
 }

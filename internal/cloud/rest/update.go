@@ -66,6 +66,8 @@ func encodeUpdate(op string, update cloud.Update) (wire wireUpdate, err *cloud.E
 			wire.RootDisk, err = encodeRootDisk(op, cloud.RootDisk{SizeMiB: int(change)})
 		case cloud.SetSecurityGroups:
 			wire.SecurityGroups = cloud.SecurityGroups(change).List()
+		case cloud.SetAllowedAddresses:
+			wire.AllowedAddresses = append([]string{}, cloud.AllowedAddresses(change).List()...)
 		case cloud.SetPublicAddress:
 			wire.PublicAddress = encode(wirePublicAddress{Network: string(change)})
 		case cloud.RemovePublicAddress:
