@@ -200,4 +200,12 @@ type OpenStackNetwork struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Default string `json:"default,omitempty"`
+
+	// allowedAddresses are the addresses and ranges that spec.allowedAddresses of VMs must lie in, at
+	// most 64. VMs of all namespaces that may use the Cloud may use them, and can take them from each
+	// other. Empty means none.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	AllowedAddresses []AllowedAddress `json:"allowedAddresses,omitempty"`
 }

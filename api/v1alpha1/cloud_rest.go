@@ -31,5 +31,5 @@ type RESTCloud struct {
 }
 
 // RESTCapability is a capability that a cloud of type REST may have.
-// +kubebuilder:validation:Enum=idempotency;labels;uniqueNames;bulkStatus;async;power;resize;folders;networks;hosts;events;sessions;operations;folderNames;userData;addresses;snapshots;revert;softPowerOff;disks;zones;antiAffinity;guestHeartbeat;suspend;interfaces;staticAddresses;securityGroups;publicAddresses;networkDNS;routers;dualStack;rootDisk;diskTypes;keepDisks;console
+// +kubebuilder:validation:Enum=idempotency;labels;uniqueNames;bulkStatus;async;power;resize;folders;networks;hosts;events;sessions;operations;folderNames;userData;addresses;snapshots;revert;softPowerOff;disks;zones;antiAffinity;guestHeartbeat;suspend;interfaces;staticAddresses;securityGroups;publicAddresses;allowedAddresses;networkDNS;routers;dualStack;rootDisk;diskTypes;keepDisks;console
 type RESTCapability string

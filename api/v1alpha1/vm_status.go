@@ -84,6 +84,14 @@ type VMStatus struct {
 	// +optional
 	SecurityGroups []string `json:"securityGroups,omitempty"`
 
+	// allowedAddresses are the additional addresses and ranges that the cloud reports, at most 64, if
+	// spec.allowedAddresses is set or was set before. Absent if there are none, and while they change.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Allowed Addresses"
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	AllowedAddresses []string `json:"allowedAddresses,omitempty"`
+
 	// publicAddress is the address that spec.publicAddress has given the VM. Absent if it has none.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Public Address"
 	// +kubebuilder:validation:MaxLength=45

@@ -149,6 +149,16 @@ type VMSpec struct {
 	// +optional
 	SecurityGroups []SecurityGroupName `json:"securityGroups,omitempty"`
 
+	// allowedAddresses are addresses and ranges, 1-10, that the VM may use beside its own on all its
+	// interfaces, such as one that it shares with other VMs. Clouds such as OpenStack drop packets
+	// from other addresses. Can be added, changed and removed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Allowed Addresses"
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	AllowedAddresses []AllowedAddress `json:"allowedAddresses,omitempty"`
+
 	// publicAddress gives the VM an address of an external network, by which its first interface is
 	// reached from outside its own network. The address is deleted with the VM, or when this is
 	// removed. Can be added and removed at any time.

@@ -130,6 +130,15 @@ type VmGroupSpec struct {
 	// +optional
 	SecurityGroups []SecurityGroupName `json:"securityGroups,omitempty"`
 
+	// allowedAddresses are addresses and ranges, 1-10, that each member may use beside its own on all
+	// its interfaces. Can be added, changed and removed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Allowed Addresses"
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	AllowedAddresses []AllowedAddress `json:"allowedAddresses,omitempty"`
+
 	// publicAddress gives each member an address of an external network. Can be added and removed
 	// at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Public Address"

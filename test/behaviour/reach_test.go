@@ -25,6 +25,10 @@ func public(network string) func(*pcapi.VM) {
 	}
 }
 
+func allowed(addresses ...pcapi.AllowedAddress) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.AllowedAddresses = addresses }
+}
+
 func both(first, second func(*pcapi.VM)) func(*pcapi.VM) {
 	return func(vm *pcapi.VM) { first(vm); second(vm) }
 }
@@ -65,6 +69,26 @@ func TestReach(t *testing.T) {
 			waitReady(t, vm)
 			t.Expect(f.reachOf(vm)()).To(Equal([]string{"web"}))
 		},
+		"a VM has its allowed addresses before it is ready; they are corrected when they drift, and removed with the field": func(t *T) {
+			f := newFixture(t, mockcloud.Options{})
+			vm := f.readyVM("web", allowed("10.0.0.250", "10.0.0.192/28"))
+			server, err := f.serverOf(vm)()
+			t.Expect(err).NotTo(HaveOccurred())
+			t.Expect(server.AllowedAddresses).To(Equal([]string{"10.0.0.192/28", "10.0.0.250"}))
+			t.Eventually(latest(vm)).Should(HaveField("Status.AllowedAddresses", Equal([]string{"10.0.0.192/28", "10.0.0.250"})))
+
+			server.AllowedAddresses = []string{"0.0.0.0/0"}
+			_, err = f.PutServer(server)
+			t.Expect(err).NotTo(HaveOccurred())
+			t.Eventually(f.serverOf(vm)).Should(HaveField("AllowedAddresses", Equal([]string{"10.0.0.192/28", "10.0.0.250"})))
+
+			edit(t, vm, allowed("127.0.0.9"))
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Rejected", "no server can use 127.0.0.9"))
+			edit(t, vm, allowed())
+			t.Eventually(f.serverOf(vm)).Should(HaveField("AllowedAddresses", BeEmpty()))
+			waitReady(t, vm)
+			t.Eventually(latest(vm)).Should(HaveField("Status.AllowedAddresses", BeEmpty()))
+		},
 		"a group that does not exist: the VM says so, is stopped all the same, and goes on after an edit": func(t *T) {
 			f := newFixture(t, mockcloud.Options{})
 			vm := f.readyVM("web")
@@ -76,11 +100,11 @@ func TestReach(t *testing.T) {
 			t.Expect(f.reachOf(vm)()).To(Equal([]string{"ssh"}))
 		},
 		"a cloud without groups and addresses: the VM says so, and nothing is sent": func(t *T) {
-			f := newFixture(t, mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{mockcloud.WithSecurityGroups: false, mockcloud.PublicAddresses: false}})
-			vm := f.createVM("web", guarded("ssh"), public("ext-net"))
-			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unsupported", "this cloud cannot set securityGroups, publicAddress"))
+			f := newFixture(t, mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{mockcloud.WithSecurityGroups: false, mockcloud.AllowedAddresses: false, mockcloud.PublicAddresses: false}})
+			vm := f.createVM("web", guarded("ssh"), allowed("10.0.0.250"), public("ext-net"))
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unsupported", "this cloud cannot set securityGroups, allowedAddresses, publicAddress"))
 			t.Expect(f.createCalls()).To(BeZero())
-			edit(t, vm, both(guarded(), public("")))
+			edit(t, vm, both(guarded(), both(allowed(), public(""))))
 			waitReady(t, vm)
 		},
 	}.run(t)

@@ -22,20 +22,21 @@ import (
 type ruleCase struct{ kind, spec, status, edit, says string }
 
 const (
-	restCloud  = `{endpoint: "https://c.example.com"}`
-	aVM        = `{vmname: web, template: debian-13, cloudRef: {name: home}}`
-	aClass     = `{hardware: {cpu: 1, memory: 1}}`
-	oneProbe   = `readinessProbe needs at least one of address: {}, guestHeartbeat: {} and tcpSocket`
-	socketRule = `periodSeconds, timeoutSeconds and failureThreshold need tcpSocket: add it, or remove them`
-	tagKeys    = "a key of tags is 1-63 letters a-z and A-Z, digits, '.', '_' and '-', the last three not at its ends"
-	tagLength  = "the keys of tags have more than 240 characters together: use shorter or fewer keys"
-	tagTotal   = "tags have more than 1024 characters in all keys and values together: use shorter or fewer tags"
-	tagCase    = "two keys of tags differ only in upper and lower case, which some clouds do not keep apart: remove or rename one"
-	coresRule  = "cpu is a whole number of cores, 1-1024"
-	memoryRule = "memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
-	twoSizes   = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
-	otherSizes = "flavor cannot be set together with className, cpu or memory: remove them to use the flavor, or remove flavor"
-	flavorRule = "flavor is the name that the flavor has in the cloud, of printable characters, among which the only space is U+0020"
+	restCloud   = `{endpoint: "https://c.example.com"}`
+	aVM         = `{vmname: web, template: debian-13, cloudRef: {name: home}}`
+	aClass      = `{hardware: {cpu: 1, memory: 1}}`
+	oneProbe    = `readinessProbe needs at least one of address: {}, guestHeartbeat: {} and tcpSocket`
+	socketRule  = `periodSeconds, timeoutSeconds and failureThreshold need tcpSocket: add it, or remove them`
+	tagKeys     = "a key of tags is 1-63 letters a-z and A-Z, digits, '.', '_' and '-', the last three not at its ends"
+	tagLength   = "the keys of tags have more than 240 characters together: use shorter or fewer keys"
+	tagTotal    = "tags have more than 1024 characters in all keys and values together: use shorter or fewer tags"
+	tagCase     = "two keys of tags differ only in upper and lower case, which some clouds do not keep apart: remove or rename one"
+	allowedForm = "must be an IP address such as 192.168.0.10, or a range of several such as 192.168.0.0/28 without address bits behind the prefix, in its canonical form"
+	coresRule   = "cpu is a whole number of cores, 1-1024"
+	memoryRule  = "memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
+	twoSizes    = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
+	otherSizes  = "flavor cannot be set together with className, cpu or memory: remove them to use the flavor, or remove flavor"
+	flavorRule  = "flavor is the name that the flavor has in the cloud, of printable characters, among which the only space is U+0020"
 	// twoNetworks is said of a VM or VmGroup with networkRef and network.
 	twoNetworks = "networkRef cannot be set together with network: name its Network in an interface of network.interfaces, or remove network"
 	aVMsID      = `{vmId: v1, cloud: home}`
@@ -114,6 +115,8 @@ var ruleCases = []ruleCase{
 	{kind: "VmGroup", spec: `{publicAddress: {network: ext}}`, edit: `{"spec":{"publicAddress":{"network":"other"}}}`,
 		says: "spec.publicAddress.network: Forbidden: publicAddress.network cannot be changed; remove publicAddress, wait until the members have no public address, and add it again"},
 	{kind: "VM", spec: `{vmname: web, securityGroups: ["a\nb"]}`, says: `spec.securityGroups[0]: Invalid value: "a\nb": the name of a security group has no control characters`},
+	{kind: "VM", spec: `{vmname: web, allowedAddresses: [10.0.0.1/32]}`, says: `spec.allowedAddresses[0]: Invalid value: "10.0.0.1/32": ` + allowedForm},
+	{kind: "VmGroup", spec: `{allowedAddresses: [10.0.0.1/28]}`, says: `spec.allowedAddresses[0]: Invalid value: "10.0.0.1/28": ` + allowedForm},
 	{kind: "VmGroup", spec: `{securityGroups: ["a\nb"]}`, says: `spec.securityGroups[0]: Invalid value: "a\nb": the name of a security group has no control characters`},
 	{kind: "VM", spec: `{vmname: web, tags: {Env: a, env: b}}`, says: "spec.tags: Invalid value: " + tagCase},
 	{kind: "VmGroup", spec: `{tags: {Env: a, env: b}}`, says: "spec.tags: Invalid value: " + tagCase},
@@ -218,6 +221,8 @@ var ruleCases = []ruleCase{
 
 	{kind: "Cloud", spec: `{type: OpenStack, endpoint: "https://c.example.com", credentialsSecretRef: {name: c}, openstack: {securityGroups: {default: ["a\nb"]}}}`,
 		says: `spec.openstack.securityGroups.default[0]: Invalid value: "a\nb": the name of a security group has no control characters`},
+	{kind: "Cloud", spec: `{type: OpenStack, endpoint: "https://c.example.com", credentialsSecretRef: {name: c}, openstack: {network: {allowedAddresses: ["10.0.0.0/33"]}}}`,
+		says: `spec.openstack.network.allowedAddresses[0]: Invalid value: "10.0.0.0/33": ` + allowedForm},
 	{kind: "Cloud", spec: `{endpoint: c.example.com}`, says: `spec.endpoint: Invalid value: "c.example.com": endpoint must be a URL such as https://cloud.example.com/api, without user, query or fragment`},
 	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", pollInterval: 2h}`, says: `spec.pollInterval: Invalid value: "2h": pollInterval must lie between 1s and 1h`},
 	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", pollInterval: 1d}`, says: `spec.pollInterval: Invalid value: "1d": pollInterval is a duration in h, m and s, such as 30s`},

@@ -12,7 +12,7 @@ import (
 
 // partsAside are the parts of a server whose changes are sent alone, in this order and before all others. If the cloud refuses the
 // changes of one, the others are made all the same.
-var partsAside = []cloud.Part{cloud.LabelPart, cloud.KeepPart, cloud.GroupPart, cloud.AddressPart}
+var partsAside = []cloud.Part{cloud.LabelPart, cloud.KeepPart, cloud.GroupPart, cloud.AllowedPart, cloud.AddressPart}
 
 // partAside returns the first of these parts that an update changes, and whether there is one.
 func partAside(update cloud.Update) (cloud.Part, bool) {

@@ -15,7 +15,7 @@
 //	revert.go       reverts to a VMSnapshot
 //	restart.go      restarts at a time
 //	update.go       how a server is changed
-//	aside.go        tags, security groups and public addresses that the cloud refused
+//	aside.go        tags, security groups and addresses that the cloud refused
 //	poweroff.go     how a server is stopped
 //	drift.go        which changes are sent first, and which are possible (pure)
 //	power.go        the steps between power states (pure)

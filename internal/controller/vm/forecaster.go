@@ -28,7 +28,7 @@ func NewForecaster(c client.Client, cluster string, clock func() time.Time) *For
 // Assumed is what a cloud is taken to be able to do if the user may not read its Cloud.
 var Assumed = cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Power, cloud.Resize, cloud.Folders, cloud.Networks,
 	cloud.PowerAtCreate, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.Suspend, cloud.WithDisks, cloud.Zones,
-	cloud.WithAntiAffinity, cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.WithInterfaces, cloud.StaticAddresses, cloud.GuestHeartbeat, cloud.Sizing, cloud.Flavors, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks)
+	cloud.WithAntiAffinity, cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.WithAllowedAddresses, cloud.WithInterfaces, cloud.StaticAddresses, cloud.GuestHeartbeat, cloud.Sizing, cloud.Flavors, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks)
 
 // Forecast returns what vm leads to, as it is after a create, an edit or a deletion. Live is
 // the object before that; nil if it does not exist. What the status does not show, such as

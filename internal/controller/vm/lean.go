@@ -45,6 +45,9 @@ func LeanVM(o any) (any, error) {
 	for i := range vm.Spec.SecurityGroups {
 		share(&vm.Spec.SecurityGroups[i])
 	}
+	for i := range vm.Spec.AllowedAddresses {
+		share(&vm.Spec.AllowedAddresses[i])
+	}
 	if vm.Spec.PublicAddress != nil {
 		share(&vm.Spec.PublicAddress.Network)
 	}
@@ -75,6 +78,9 @@ func leanStatus(status *pcapi.VMStatus) {
 	}
 	for i := range status.SecurityGroups {
 		share(&status.SecurityGroups[i])
+	}
+	for i := range status.AllowedAddresses {
+		share(&status.AllowedAddresses[i])
 	}
 	for i := range status.Disks {
 		share(&status.Disks[i].Name, &status.Disks[i].Type)

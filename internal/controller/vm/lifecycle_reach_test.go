@@ -15,8 +15,8 @@ import (
 	"github.com/privatecloud/operator/internal/controller"
 )
 
-// withReach is a cloud with security groups and public addresses.
-var withReach = cloud.NewCapabilities(append(without(), cloud.WithSecurityGroups, cloud.PublicAddresses)...)
+// withReach is a cloud with security groups, allowed and public addresses.
+var withReach = cloud.NewCapabilities(append(without(), cloud.WithSecurityGroups, cloud.WithAllowedAddresses, cloud.PublicAddresses)...)
 
 func guarded(groups ...pcapi.SecurityGroupName) func(*pcapi.VM) {
 	return func(vm *pcapi.VM) { vm.Spec.SecurityGroups = groups }
@@ -71,15 +71,16 @@ func TestPublicAddressOfAServer(t *testing.T) {
 		want   string
 		status string
 	}{
-		"asked for: given":                            {vm: onRecord(public), calls: []string{"update s1"}, want: address, status: address},
-		"it has one: nothing is sent":                 {vm: onRecord(public, hasPublic), has: address, want: address, status: address},
-		"removed in the cloud: given again":           {vm: onRecord(public, hasPublic), calls: []string{"update s1"}, want: address, status: address},
-		"removed from the spec: deleted":              {vm: onRecord(hasPublic), has: address, calls: []string{"update s1"}},
-		"removed from the spec, and in the cloud":     {vm: onRecord(hasPublic)},
-		"of an import that came with it: it is kept":  {vm: onRecord(importing), has: address, want: address},
-		"it is pending: asked for again":              {vm: onRecord(public), has: cloud.AddressPending, calls: []string{"update s1"}, want: address, status: address},
-		"it was given and never shown: deleted":       {vm: onRecord(), has: cloud.AddressPending, calls: []string{"update s1"}},
-		"of a server that came with it and asked for": {vm: onRecord(public), has: address, want: address, status: address},
+		"asked for: given":                             {vm: onRecord(public), calls: []string{"update s1"}, want: address, status: address},
+		"it has one: nothing is sent":                  {vm: onRecord(public, hasPublic), has: address, want: address, status: address},
+		"removed in the cloud: given again":            {vm: onRecord(public, hasPublic), calls: []string{"update s1"}, want: address, status: address},
+		"removed from the spec: deleted":               {vm: onRecord(hasPublic), has: address, calls: []string{"update s1"}},
+		"removed from the spec, and in the cloud":      {vm: onRecord(hasPublic)},
+		"of an import that came with it: it is kept":   {vm: onRecord(importing), has: address, want: address},
+		"of an import, given and never shown: deleted": {vm: onRecord(importing), has: cloud.AddressPending, calls: []string{"update s1"}},
+		"it is pending: asked for again":               {vm: onRecord(public), has: cloud.AddressPending, calls: []string{"update s1"}, want: address, status: address},
+		"it was given and never shown: deleted":        {vm: onRecord(), has: cloud.AddressPending, calls: []string{"update s1"}},
+		"of a server that came with it and asked for":  {vm: onRecord(public), has: address, want: address, status: address},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := harnessWithServer(t, withReach, test.vm, serverWith(reached("", test.has)))
@@ -95,17 +96,65 @@ func TestPublicAddressOfAServer(t *testing.T) {
 	}
 }
 
-// A VM is created with its groups, and has its public address before it is Ready.
+// allowed lets a VM use addresses beside its own.
+func allowed(addresses ...pcapi.AllowedAddress) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.AllowedAddresses = addresses }
+}
+
+func TestAllowedAddressesOfAServer(t *testing.T) {
+	had := func(addresses ...string) func(*pcapi.VM) {
+		return func(vm *pcapi.VM) { vm.Status.AllowedAddresses = addresses }
+	}
+	update := []string{"update s1"}
+	for name, test := range map[string]struct {
+		vm    *pcapi.VM
+		has   cloud.AllowedAddresses
+		calls []string
+		want  cloud.AllowedAddresses
+		// hidden: the status has none, whatever the server has.
+		hidden bool
+	}{
+		"asked for: set": {vm: onRecord(allowed("10.0.0.9", "10.0.0.16/28")), calls: update, want: "10.0.0.16/28\n10.0.0.9"},
+		"it has them in another order: nothing is sent": {vm: onRecord(allowed("10.0.0.9", "10.0.0.16/28")), has: "10.0.0.16/28\n10.0.0.9", want: "10.0.0.16/28\n10.0.0.9"},
+		"changed in the cloud: changed back":            {vm: onRecord(allowed("10.0.0.9"), had("10.0.0.9")), has: "0.0.0.0/0", calls: update, want: "10.0.0.9"},
+		"removed in the cloud: set again":               {vm: onRecord(allowed("10.0.0.9"), had("10.0.0.9")), calls: update, want: "10.0.0.9"},
+		"removed from the spec: removed":                {vm: onRecord(had("10.0.0.9")), has: "10.0.0.9", calls: update},
+		"set by others, never in the spec: kept":        {vm: onRecord(), has: "10.0.0.9", want: "10.0.0.9", hidden: true},
+		"of an import that came with them: kept":        {vm: onRecord(importing), has: "10.0.0.9", want: "10.0.0.9", hidden: true},
+		"of an import, of the spec before: removed":     {vm: onRecord(importing, had("10.0.0.9")), has: "10.0.0.9", calls: update},
+		"of an import, changed halfway: removed":        {vm: onRecord(importing), has: cloud.AddressPending, calls: update},
+		"changed halfway: set again":                    {vm: onRecord(allowed("10.0.0.9"), had("10.0.0.8")), has: cloud.AddressPending, calls: update, want: "10.0.0.9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithServer(t, withReach, test.vm, serverWith(func(s *cloud.Server) { s.AllowedAddresses = test.has }))
+			h.mustReconcile()
+			h.wantCalls(test.calls...)
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+			h.later(pollInterval)
+			h.mustReconcile()
+			h.wantCalls()
+			equal(t, "addresses", test.want, h.cloud.Server("s1").AllowedAddresses)
+			shown := test.want.List()
+			if test.hidden {
+				shown = nil
+			}
+			equal(t, "status", shown, h.vm().Status.AllowedAddresses)
+		})
+	}
+}
+
+// A VM is created with its groups, and has its allowed and public addresses before it is Ready.
 func TestReachOfANewVM(t *testing.T) {
-	h := newHarness(t, withReach, vmWith(guarded("web", "ssh"), public))
-	for range 3 {
+	h := newHarness(t, withReach, vmWith(guarded("web", "ssh"), allowed("10.0.0.9"), public))
+	for range 4 {
 		h.mustReconcile()
 		h.advance(time.Second)
 	}
-	h.wantCalls("check web", "create web", "update s1")
+	h.wantCalls("check web", "create web", "update s1", "update s1")
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 	s := h.cloud.Server("s1")
 	equal(t, "groups", cloud.SecurityGroups("ssh\nweb"), s.SecurityGroups)
+	equal(t, "allowed addresses", cloud.AllowedAddresses("10.0.0.9"), s.AllowedAddresses)
 	equal(t, "address", publicAddress, s.PublicAddress)
 }
 
@@ -115,7 +164,8 @@ func TestReachIsChangedAlone(t *testing.T) {
 		vm   func(*pcapi.VM)
 		want string
 	}{
-		"a group that does not exist": {guarded(cloudfake.NoGroup), `there is no security group "nowhere"`},
+		"a group that does not exist":    {guarded(cloudfake.NoGroup), `there is no security group "nowhere"`},
+		"an address that is not allowed": {allowed(cloudfake.NotAllowed), "no server may use 127.0.0.1"},
 		"a network that does not exist": {
 			func(vm *pcapi.VM) { vm.Spec.PublicAddress = &pcapi.VMPublicAddress{Network: "none"} }, `no external network is named "none"`,
 		},

@@ -52,7 +52,7 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 // creating plans for a create after these steps. What the create needs of a Secret is
 // read first: nothing is asked, and nothing but the class stored, before it is there. Where a cloud cannot create
 // stopped servers, the server is created running, and the difference is corrected. None can
-// create suspended ones. A public address needs a server that exists.
+// create suspended ones. Allowed and public addresses need a server that exists.
 func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 	var steps []step
 	if obs.class != nil {
@@ -72,6 +72,8 @@ func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 		return progress("the VM was created running and is being suspended")
 	case !vm.Spec.PowerState.Runs() && !caps.Has(cloud.PowerAtCreate):
 		return progress("the VM was created running, as this cloud does, and is being stopped")
+	case len(vm.Spec.AllowedAddresses) > 0 && caps.Has(cloud.WithAllowedAddresses):
+		return progress("the VM was created and is being given its allowed addresses")
 	case vm.Spec.PublicAddress != nil && caps.Has(cloud.PublicAddresses):
 		return progress("the VM was created and is being given its public address")
 	}

@@ -201,7 +201,7 @@ func updateText(update cloud.Update) string {
 			add("without label", key)
 		}
 	}
-	for _, change := range update.Of(cloud.KeepPart, cloud.GroupPart, cloud.AddressPart) {
+	for _, change := range update.Of(cloud.KeepPart, cloud.GroupPart, cloud.AllowedPart, cloud.AddressPart) {
 		parts = append(parts, change.String())
 	}
 	if power, ok := update.Power(); ok {
@@ -228,7 +228,7 @@ func requestObjects() []client.Object {
 // allOf are the capabilities that the fields of a VM need, without those missing.
 func allOf(missing ...cloud.Capability) cloud.Capabilities {
 	all := append(slices.Clone(withSuspend), cloud.Networks, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Flavors, cloud.GuestHeartbeat,
-		cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks)
+		cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.WithAllowedAddresses, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks)
 	return cloud.NewCapabilities(slices.DeleteFunc(all, func(c cloud.Capability) bool { return slices.Contains(missing, c) })...)
 }
 
@@ -289,6 +289,8 @@ func TestRequestsOfCreates(t *testing.T) {
 		"anti-affinity preferred":                {caps: allOf(), vm: vmWith(apart(pcapi.AntiAffinityPreferred))},
 		"security groups":                        {caps: allOf(), vm: vmWith(guarded("web", "ssh"))},
 		"security groups on a cloud without":     {caps: allOf(cloud.WithSecurityGroups), vm: vmWith(guarded("web"))},
+		"allowed addresses":                      {caps: allOf(), vm: vmWith(allowed("10.0.0.9", "10.0.0.16/28"))},
+		"allowed addresses on a cloud without":   {caps: allOf(cloud.WithAllowedAddresses), vm: vmWith(allowed("10.0.0.9"))},
 		"public address":                         {caps: allOf(), vm: vmWith(public)},
 		"public address on a cloud without":      {caps: allOf(cloud.PublicAddresses), vm: vmWith(public)},
 		"user data":                              {caps: everything, vm: vmWith(withUserData)},

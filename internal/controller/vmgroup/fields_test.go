@@ -85,6 +85,10 @@ var examples = map[string]example{
 		set:   func(g *pcapi.VmGroup) { g.Spec.SecurityGroups = []pcapi.SecurityGroupName{"web", "ssh"} },
 		value: `["web","ssh"]`, revision: unrevised, added: `{"securityGroups":["web","ssh"]}`, removed: `{"securityGroups":null}`, lacked: "securityGroups",
 	},
+	"allowedAddresses": {
+		set:   func(g *pcapi.VmGroup) { g.Spec.AllowedAddresses = []pcapi.AllowedAddress{"10.0.0.9"} },
+		value: `["10.0.0.9"]`, revision: unrevised, added: `{"allowedAddresses":["10.0.0.9"]}`, removed: `{"allowedAddresses":null}`, lacked: "allowedAddresses",
+	},
 	"publicAddress": {
 		set:   func(g *pcapi.VmGroup) { g.Spec.PublicAddress = &pcapi.VMPublicAddress{Network: "ext-net"} },
 		value: `{"network":"ext-net"}`, revision: unrevised, added: `{"publicAddress":{"network":"ext-net"}}`, removed: `{"publicAddress":null}`, lacked: "publicAddress",

@@ -130,7 +130,7 @@ func (t template) changeable(vm *pcapi.VM, caps cloud.Capabilities) bool {
 
 // required are the fields that a Cloud must be able to give to a new member, in the order in which the group names them.
 // A member with others that the Cloud lacks is created, and is Unsupported itself.
-var required = []field.Field{field.Flavor, field.Disks, field.RootDisk, field.Tags, field.SecurityGroups, field.PublicAddress, field.Zone, field.AntiAffinity, field.Network, field.Probe}
+var required = []field.Field{field.Flavor, field.Disks, field.RootDisk, field.Tags, field.SecurityGroups, field.AllowedAddresses, field.PublicAddress, field.Zone, field.AntiAffinity, field.Network, field.Probe}
 
 // lacking returns the field of the spec that the Cloud certainly cannot or may not give to a new member,
 // empty for none. Then no member may be replaced by one.

@@ -21,7 +21,7 @@ func templateOf(g *pcapi.VmGroup, cloud string) template {
 	t := template{pcapi.VMSpec{
 		CloudRef: &pcapi.CloudReference{Name: cloud}, CPU: g.Spec.CPU.Canonical(), Memory: g.Spec.Memory.Canonical(), ClassName: g.Spec.ClassName, Flavor: g.Spec.Flavor,
 		Template: g.Spec.Template, Zone: g.Spec.Zone, NetworkRef: g.Spec.NetworkRef, Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), RootDisk: rootDiskOf(g),
-		SecurityGroups: g.Spec.SecurityGroups, PublicAddress: g.Spec.PublicAddress,
+		SecurityGroups: g.Spec.SecurityGroups, AllowedAddresses: g.Spec.AllowedAddresses, PublicAddress: g.Spec.PublicAddress,
 		Tags: g.Spec.Tags, PowerOffMode: g.Spec.PowerOffMode, PowerOffTimeout: g.Spec.PowerOffTimeout, ReadinessProbe: g.Spec.ReadinessProbe, Approval: g.Spec.Approval,
 	}}
 	if t.Bootstrap != nil { // the order of the SSH keys is not part of the revision
@@ -114,14 +114,14 @@ func (t template) kept(vm *pcapi.VM) bool {
 
 // shared reports whether the fields match that members of older revisions get from the template, too.
 func (t template) shared(vm *pcapi.VM) bool {
-	return maps.Equal(vm.Spec.Tags, t.Tags) && slices.Equal(vm.Spec.SecurityGroups, t.SecurityGroups) && equality.Semantic.DeepEqual(vm.Spec.PublicAddress, t.PublicAddress) &&
+	return maps.Equal(vm.Spec.Tags, t.Tags) && slices.Equal(vm.Spec.SecurityGroups, t.SecurityGroups) && slices.Equal(vm.Spec.AllowedAddresses, t.AllowedAddresses) && equality.Semantic.DeepEqual(vm.Spec.PublicAddress, t.PublicAddress) &&
 		slices.Equal(vm.Spec.Disks, t.withPolicies(vm.Spec.Disks))
 }
 
 // share gives a member these fields.
 func (t template) share(vm *pcapi.VM) {
 	own := t.DeepCopy()
-	vm.Spec.Tags, vm.Spec.SecurityGroups, vm.Spec.PublicAddress = own.Tags, own.SecurityGroups, own.PublicAddress
+	vm.Spec.Tags, vm.Spec.SecurityGroups, vm.Spec.AllowedAddresses, vm.Spec.PublicAddress = own.Tags, own.SecurityGroups, own.AllowedAddresses, own.PublicAddress
 	vm.Spec.Disks = t.withPolicies(vm.Spec.Disks)
 }
 

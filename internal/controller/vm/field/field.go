@@ -10,6 +10,7 @@
 //	network.go       networkRef and network, status.network
 //	antiaffinity.go  antiAffinity
 //	securitygroups.go  securityGroups, status.securityGroups
+//	allowedaddresses.go  allowedAddresses, status.allowedAddresses
 //	publicaddress.go   publicAddress, status.publicAddress
 //	rootdisk.go      rootDisk, status.rootDisk
 //	disks.go         disks, status.disks
@@ -67,10 +68,10 @@ type Context struct {
 }
 
 // all are the fields in the order in which plans and messages name them.
-var all = []Field{size, Flavor, template, folder, Zone, Network, SecurityGroups, PublicAddress, AntiAffinity, RootDisk, Disks, Tags, bootstrap, Probe, power}
+var all = []Field{size, Flavor, template, folder, Zone, Network, SecurityGroups, AllowedAddresses, PublicAddress, AntiAffinity, RootDisk, Disks, Tags, bootstrap, Probe, power}
 
 // reported are the parts of a server of which Drift reports the changes that a cloud cannot make.
-var reported = []cloud.Part{cloud.LabelPart, cloud.GroupPart, cloud.AddressPart, cloud.KeepPart, cloud.DiskPart}
+var reported = []cloud.Part{cloud.LabelPart, cloud.GroupPart, cloud.AllowedPart, cloud.AddressPart, cloud.KeepPart, cloud.DiskPart}
 
 // Unsupported returns the outcome for a new VM that asks for what the cloud cannot do; nil if it can.
 func Unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {

@@ -138,13 +138,14 @@ var examples = map[string]example{
 	"bootstrap": {set: func(vm *pcapi.VM) {
 		vm.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{SSHAuthorizedKeys: []pcapi.SSHAuthorizedKey{publicKey}}}
 	}, lacked: "bootstrap", created: true},
-	"securityGroups": {set: func(vm *pcapi.VM) { vm.Spec.SecurityGroups = []pcapi.SecurityGroupName{"web", "ssh"} }, lacked: "securityGroups", created: true, changes: `security groups ["ssh" "web"]`},
-	"publicAddress":  {set: func(vm *pcapi.VM) { vm.Spec.PublicAddress = &pcapi.VMPublicAddress{Network: "ext-net"} }, lacked: "publicAddress", changes: `public address of "ext-net"`},
-	"rootDisk":       {set: func(vm *pcapi.VM) { vm.Spec.RootDisk = &pcapi.VMRootDisk{Size: "20Gi", Type: "fast"} }, lacked: "rootDisk", created: true, changes: `root disk 20480Mi`},
-	"disks":          {set: func(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "1Gi"}} }, lacked: "disks", created: true, changes: `disk data=1024Mi`},
-	"tags":           {set: func(vm *pcapi.VM) { vm.Spec.Tags = pcapi.VMTags{"env": "prod"} }, lacked: "tags", created: true, changes: `label "env"="prod" label "samplecontroller.k8s.io/tags"="env"`},
-	"powerState":     {set: func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }, lacked: "powerState", created: true, changes: `power=Off soft=false`},
-	"powerOffMode":   {set: func(vm *pcapi.VM) { vm.Spec.PowerOffMode = pcapi.PowerOffModeSoft }, lacked: "powerOffMode"},
+	"securityGroups":   {set: func(vm *pcapi.VM) { vm.Spec.SecurityGroups = []pcapi.SecurityGroupName{"web", "ssh"} }, lacked: "securityGroups", created: true, changes: `security groups ["ssh" "web"]`},
+	"allowedAddresses": {set: func(vm *pcapi.VM) { vm.Spec.AllowedAddresses = []pcapi.AllowedAddress{"10.0.0.9"} }, lacked: "allowedAddresses", changes: `allowed addresses ["10.0.0.9"]`},
+	"publicAddress":    {set: func(vm *pcapi.VM) { vm.Spec.PublicAddress = &pcapi.VMPublicAddress{Network: "ext-net"} }, lacked: "publicAddress", changes: `public address of "ext-net"`},
+	"rootDisk":         {set: func(vm *pcapi.VM) { vm.Spec.RootDisk = &pcapi.VMRootDisk{Size: "20Gi", Type: "fast"} }, lacked: "rootDisk", created: true, changes: `root disk 20480Mi`},
+	"disks":            {set: func(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "1Gi"}} }, lacked: "disks", created: true, changes: `disk data=1024Mi`},
+	"tags":             {set: func(vm *pcapi.VM) { vm.Spec.Tags = pcapi.VMTags{"env": "prod"} }, lacked: "tags", created: true, changes: `label "env"="prod" label "samplecontroller.k8s.io/tags"="env"`},
+	"powerState":       {set: func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }, lacked: "powerState", created: true, changes: `power=Off soft=false`},
+	"powerOffMode":     {set: func(vm *pcapi.VM) { vm.Spec.PowerOffMode = pcapi.PowerOffModeSoft }, lacked: "powerOffMode"},
 	"readinessProbe": {set: func(vm *pcapi.VM) {
 		vm.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{GuestHeartbeat: &pcapi.VMGuestHeartbeatProbe{}}
 	}, lacked: "readinessProbe.guestHeartbeat"},

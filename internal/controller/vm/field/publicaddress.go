@@ -13,7 +13,7 @@ var PublicAddress = Field{
 		switch wanted, has := vm.Spec.PublicAddress != nil, server.PublicAddress; {
 		case wanted && (has == "" || has == cloud.AddressPending):
 			return cloud.Update{cloud.SetPublicAddress(vm.Spec.PublicAddress.Network)}
-		case !wanted && has != "" && (vm.Status.PublicAddress != "" || vm.Spec.Import == nil): // an imported server came with it
+		case !wanted && has != "" && (vm.Status.PublicAddress != "" || has == cloud.AddressPending || vm.Spec.Import == nil): // an imported server came with it
 			return cloud.Update{cloud.RemovePublicAddress{}}
 		}
 		return nil

@@ -53,12 +53,17 @@ func securityGroupsOf(vm *pcapi.VM) cloud.SecurityGroups {
 
 // describeGroups returns what a plan says of the groups that a server gets.
 func describeGroups(groups cloud.SecurityGroups) []string {
-	var quoted []string
-	for _, name := range groups.List() {
-		quoted = append(quoted, approval.Quoted(name))
-	}
-	if len(quoted) == 0 {
+	if groups == "" {
 		return nil
 	}
-	return []string{"security groups " + strings.Join(quoted, " ")}
+	return []string{"security groups " + quoted(groups.List())}
+}
+
+// quoted returns texts as plans show them.
+func quoted(texts []string) string {
+	all := make([]string, 0, len(texts))
+	for _, text := range texts {
+		all = append(all, approval.Quoted(text))
+	}
+	return strings.Join(all, " ")
 }
