@@ -30,7 +30,7 @@ const tagLabel = "samplecontroller.k8s.io/uid"
 var capabilities = cloud.NewCapabilities(
 	cloud.Async, cloud.Events, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
 	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses,
-	cloud.Flavors, cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.Console,
+	cloud.Flavors, cloud.WithSecurityGroups, cloud.PublicAddresses, cloud.WithAllowedAddresses, cloud.NetworkDNS, cloud.Routers, cloud.DualStack, cloud.Console,
 	cloud.WithDisks, cloud.WithRootDisk, cloud.DiskTypes, cloud.KeepDisks,
 )
 
@@ -102,8 +102,9 @@ func newClient(t testing.TB, p project, w *wire, change ...func(*openstack.Confi
 	config := openstack.Config{
 		Name: "openstack", Endpoint: os.Getenv("OPENSTACK_AUTH_URL"), Region: region, Project: p.name, Domain: domain,
 		Credentials: openstack.Credentials{Username: user, Password: password}, Image: "small", Flavor: "t1", TagLabel: tagLabel,
-		Timeout: callTime, // beside other tests, a change of a router or a floating address takes 15 s
-		Limits:  transport.Limits{RequestsPerSecond: 1000, Burst: 1000, MaxInFlight: 16}, Base: w,
+		AllowedAddresses: []string{"10.7.0.192/26", "10.8.0.192/26", "fd00:7::/64"},
+		Timeout:          callTime, // beside other tests, a change of a router or a floating address takes 15 s
+		Limits:           transport.Limits{RequestsPerSecond: 1000, Burst: 1000, MaxInFlight: 16}, Base: w,
 	}
 	for _, apply := range change {
 		apply(&config)

@@ -203,6 +203,7 @@ func (u *use) changed(ctx context.Context, server string) {
 	u.update(ctx, server, "label", cloud.RemoveLabel("env"))
 	u.update(ctx, server, "public address", cloud.SetPublicAddress(externalNetwork))
 	u.update(ctx, server, "security groups", cloud.SetSecurityGroups(u.groups[1]))
+	u.update(ctx, server, "allowed addresses", cloud.SetAllowedAddresses("10.8.0.200"))
 	u.update(ctx, server, "suspend", cloud.SetPower{State: cloud.PowerSuspended})
 	u.update(ctx, server, "resume", cloud.SetPower{State: cloud.PowerOn})
 	u.update(ctx, server, "stop", cloud.SetPower{State: cloud.PowerOff})

@@ -159,6 +159,8 @@ func kindOfStatus(call *call, status int, p problem) cloud.Kind {
 		switch {
 		case call.about == aboutNetwork:
 			return cloud.Conflict
+		case p.code == "AddressPairAndPortSecurityRequired":
+			return cloud.Rejected // the network has no port security
 		case call.about == aboutCreate && strings.Contains(p.message, "already exists"):
 			return cloud.Taken // where the administrator has nova keep names unique
 		}

@@ -15,6 +15,7 @@ type Client struct {
 	networks  *networkClient
 	groups    *serverGroupClient
 	security  *securityGroupClient
+	allowed   *allowedAddressClient
 	floating  *floatingIPClient
 	snapshots *snapshotClient
 	volumes   *volumeClient
@@ -44,7 +45,7 @@ func New(cfg Config) (*Client, error) {
 	return &Client{
 		cfg: cfg, session: s, pace: defaultPace,
 		images: newImageClient(s, cfg.Image), flavors: newFlavorClient(s, cfg), networks: networks,
-		groups: newServerGroupClient(s), security: newSecurityGroupClient(s, cfg.SecurityGroups), floating: &floatingIPClient{session: s, networks: networks},
+		groups: newServerGroupClient(s), security: newSecurityGroupClient(s, cfg.SecurityGroups), allowed: newAllowedAddressClient(s, cfg.AllowedAddresses), floating: &floatingIPClient{session: s, networks: networks},
 		snapshots: &snapshotClient{session: s}, volumes: newVolumeClient(s),
 	}, nil
 }

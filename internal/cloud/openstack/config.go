@@ -67,6 +67,8 @@ type Config struct {
 	Network string
 	// SecurityGroups are the names of those of new servers without any; empty leaves them to the cloud.
 	SecurityGroups []string
+	// AllowedAddresses are the addresses and ranges that servers may be allowed to use beside their own.
+	AllowedAddresses []string
 	// Zone is the availability zone of new servers; empty leaves it to the cloud.
 	Zone string
 	// KeyPair is the name of the key pair of new servers with Windows, one of the account; empty for none.

@@ -53,6 +53,7 @@
 //	snapshotimages.go  the images that were made from servers
 //	servergroups.go    server groups, which keep servers on different hosts
 //	securitygroups.go  security groups, and which a server has
+//	allowedaddresses.go  addresses that a server may use beside its own
 //	floatingips.go     floating addresses of servers, also of those that are gone
 //	ports.go           the network interfaces of a server
 //	volumes.go         volumes: reads and calls that change one

@@ -40,6 +40,9 @@ const (
 	// publicKey has the floating address that an update has given the server, cloud.AddressPending before that, and an empty text
 	// after its removal.
 	publicKey = "privatecloud:public-address"
+	// allowedKey has what an update has allowed a server to use beside its own addresses, separated by commas,
+	// cloud.AddressPending while that changes, and an empty text after its removal.
+	allowedKey = "privatecloud:allowed-addresses"
 	// resizeKey has the size before a resize, and the flavor of the resize.
 	resizeKey = "privatecloud:resize"
 )
@@ -119,7 +122,7 @@ func labelsOf(metadata map[string]string) map[string]string {
 	var labels map[string]string
 	for key, value := range metadata {
 		switch key {
-		case templateKey, networkKey, sizeKey, resizeKey, groupKey, publicKey, guardedKey, imageKey, storedKey, keptKey:
+		case templateKey, networkKey, sizeKey, resizeKey, groupKey, publicKey, allowedKey, guardedKey, imageKey, storedKey, keptKey:
 			continue
 		}
 		label := decodeKey(key)

@@ -10,20 +10,27 @@ import (
 type reach struct {
 	// groups are those that the server is to have; empty keeps those that it has.
 	groups cloud.SecurityGroups
+	// allowed are the addresses that it is to be allowed to use; nil keeps those that it has.
+	allowed *cloud.AllowedAddresses
 	// external is the external network of which it is to have an address; empty for none.
 	external string
 	// withoutAddress: its floating address is to be deleted.
 	withoutAddress bool
 }
 
-// changeReach changes the security groups and the floating address of a server. It returns the address that the server has
+// changeReach changes the security groups, the allowed addresses and the floating address of a server. It returns the address that the server has
 // been given, which compute may not show for a while.
 func (c *Client) changeReach(ctx context.Context, op string, current *server, w reach) (address string, err *cloud.Error) {
+	annotate := func(metadata map[string]string) *cloud.Error {
+		return c.session.do(ctx, addMetadata(op, current.ID, metadata))
+	}
 	if w.groups != "" {
-		annotate := func(metadata map[string]string) *cloud.Error {
-			return c.session.do(ctx, addMetadata(op, current.ID, metadata))
-		}
 		if err := c.security.set(ctx, op, current, w.groups, annotate); err != nil {
+			return "", err
+		}
+	}
+	if w.allowed != nil {
+		if err := c.allowed.set(ctx, op, current, *w.allowed, annotate); err != nil {
 			return "", err
 		}
 	}
@@ -33,7 +40,7 @@ func (c *Client) changeReach(ctx context.Context, op string, current *server, w 
 			if current.Metadata[publicKey] != "" {
 				return nil
 			}
-			return c.session.do(ctx, addMetadata(op, current.ID, map[string]string{publicKey: cloud.AddressPending}))
+			return annotate(map[string]string{publicKey: cloud.AddressPending})
 		})
 	case w.withoutAddress:
 		err = c.floating.removeAll(ctx, op, current.ID)
@@ -41,7 +48,7 @@ func (c *Client) changeReach(ctx context.Context, op string, current *server, w 
 		return "", nil
 	}
 	if err == nil && address != current.Metadata[publicKey] {
-		err = c.session.do(ctx, addMetadata(op, current.ID, map[string]string{publicKey: address}))
+		err = annotate(map[string]string{publicKey: address})
 	}
 	return address, err
 }

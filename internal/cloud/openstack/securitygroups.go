@@ -105,15 +105,8 @@ func (c *securityGroupClient) set(ctx context.Context, op string, s *server, gro
 		}
 	}
 	for _, p := range ports {
-		err := c.session.do(ctx, &call{
-			about: aboutReach, service: network, method: http.MethodPut, route: "network/ports/{id}", path: "ports/" + p.ID, op: op,
-			body: map[string]any{"port": map[string]any{"security_groups": ids}},
-		})
-		if err != nil {
+		if err := c.session.setPort(ctx, op, p.ID, map[string]any{"security_groups": ids}); err != nil {
 			c.ids.forget() // a group may have been replaced since
-			if err.Code == "PortNotFound" {
-				err.Kind = cloud.Busy
-			}
 			return err
 		}
 	}

@@ -58,6 +58,8 @@ func wantedBy(op string, update cloud.Update) (wanted, *cloud.Error) {
 			w.size.mib = int(change)
 		case cloud.SetSecurityGroups:
 			w.reach.groups = cloud.SecurityGroups(change)
+		case cloud.SetAllowedAddresses:
+			w.reach.allowed = (*cloud.AllowedAddresses)(&change)
 		case cloud.SetPublicAddress:
 			w.reach.external = string(change)
 		case cloud.RemovePublicAddress:

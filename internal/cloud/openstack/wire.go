@@ -175,7 +175,7 @@ func (s *server) domain() cloud.Server {
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: state, Fault: fault, CPU: size.cpu, MemoryMiB: size.mib,
 		Flavor: s.flavor(), Image: cloud.Image{Name: s.Image.name, ID: s.imageID()}, NetworkID: s.Metadata[networkKey],
-		Zone: s.Zone, Disks: s.disks, RootDisk: s.rootDisk(), Interfaces: s.Addresses.interfaces(), SecurityGroups: s.securityGroups(),
+		Zone: s.Zone, Disks: s.disks, RootDisk: s.rootDisk(), Interfaces: s.Addresses.interfaces(), SecurityGroups: s.securityGroups(), AllowedAddresses: s.allowedAddresses(),
 		PublicAddress: cmp.Or(s.assigned, s.Addresses.floating(s.Metadata[publicKey])), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
 }
@@ -205,6 +205,20 @@ func (s *server) securityGroups() cloud.SecurityGroups {
 		return ""
 	}
 	return cloud.SecurityGroups(s.Groups)
+}
+
+// allowedAddresses returns what an update has allowed the server to use beside its own addresses. Compute does not show what the
+// ports allow.
+func (s *server) allowedAddresses() cloud.AllowedAddresses {
+	switch recorded := s.Metadata[allowedKey]; recorded {
+	case "":
+		return ""
+	case cloud.AddressPending:
+		return cloud.AddressPending
+	default:
+		addresses, _ := cloud.NewAllowedAddresses(strings.Split(recorded, ","))
+		return addresses
+	}
 }
 
 // flavor returns the name of the flavor. With a resize that this client began, it is

@@ -75,6 +75,9 @@ func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (openstack.Config,
 	for _, name := range block.SecurityGroups.Default {
 		config.SecurityGroups = append(config.SecurityGroups, string(name))
 	}
+	for _, address := range block.Network.AllowedAddresses {
+		config.AllowedAddresses = append(config.AllowedAddresses, string(address))
+	}
 	config.TagLabel = inventory.UIDLabel
 	config.Limits = transport.Limits{
 		RequestsPerSecond: float64(c.Spec.Limits.RequestsPerSecond),
