@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -55,6 +56,10 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
+// processTimeout is how long etcd and the API server may take to start and to stop. The default of envtest, 20 seconds, is too short
+// under load.
+const processTimeout = 4 * time.Minute
+
 // Start starts etcd and an API server on free ports of 127.0.0.1, and returns
 // once the API server is ready and serves the CRDs.
 func Start(options Options) (*Env, error) {
@@ -78,7 +83,9 @@ func Start(options Options) (*Env, error) {
 		Scheme:                scheme,
 		ErrorIfCRDPathMissing: true,
 		// Tests delete what they find, so they must never use the current cluster of the user.
-		UseExistingCluster: new(false),
+		UseExistingCluster:       new(false),
+		ControlPlaneStartTimeout: processTimeout,
+		ControlPlaneStopTimeout:  processTimeout,
 	}}
 	if !options.WithoutCRDs {
 		env.server.CRDDirectoryPaths = []string{filepath.Join(root, "config", "crd", "bases")}
