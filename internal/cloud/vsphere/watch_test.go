@@ -44,7 +44,7 @@ func watchServers(t *testing.T, c *vsphere.Client) *watching {
 }
 
 // patience bounds how long a change may take that is to come.
-const patience = 20 * time.Second
+const patience = 4 * time.Minute
 
 // until returns the first change that is as wanted, and fails for one in which a server is
 // gone before.
