@@ -8,14 +8,7 @@ import (
 
 // securityGroups reads the security groups of a server.
 func (r *reader) securityGroups(value []byte) cloud.SecurityGroups {
-	if isNull(value) {
-		return ""
-	}
-	var names []string
-	if !values(value, func(value []byte) { names = append(names, addressText(value)) }) {
-		r.ignored.add("securityGroups", "not an array")
-	}
-	groups, valid := cloud.NewSecurityGroups(names)
+	groups, valid := cloud.NewSecurityGroups(r.texts("securityGroups", value))
 	if !valid {
 		r.ignored.add("securityGroups", "a text that is no name")
 	}
@@ -24,18 +17,19 @@ func (r *reader) securityGroups(value []byte) cloud.SecurityGroups {
 
 // allowedAddresses reads what a server may use beside its own addresses.
 func (r *reader) allowedAddresses(value []byte) cloud.AllowedAddresses {
-	if isNull(value) {
-		return ""
-	}
-	var texts []string
-	if !values(value, func(value []byte) { texts = append(texts, addressText(value)) }) {
-		r.ignored.add("allowedAddresses", "not an array")
-	}
-	addresses, valid := cloud.NewAllowedAddresses(texts)
+	addresses, valid := cloud.NewAllowedAddresses(r.texts("allowedAddresses", value))
 	if !valid {
 		r.ignored.add("allowedAddresses", "a text that is no address or range, or too many of them")
 	}
 	return addresses
+}
+
+// texts reads an array of texts; none if it is null.
+func (r *reader) texts(field string, value []byte) (texts []string) {
+	if !isNull(value) && !values(value, func(value []byte) { texts = append(texts, addressText(value)) }) {
+		r.ignored.add(field, "not an array")
+	}
+	return texts
 }
 
 // publicAddress reads the public address of a server.
