@@ -89,8 +89,21 @@ func TestServerIsReadWithoutWhatCannotBeRead(t *testing.T) {
 		"a heartbeat: read":                     {fields: `"guestHeartbeat":"LOST"`, change: func(s *cloud.Server) { s.Heartbeat = cloud.HeartbeatLost }},
 		"a heartbeat of another value: ignored": {fields: `"guestHeartbeat":"GREEN"`, ignored: []string{"guestHeartbeat: not one of OK, LOST and NONE"}},
 		"a heartbeat that is no text: ignored":  {fields: `"guestHeartbeat":true`, ignored: []string{"guestHeartbeat: not one of OK, LOST and NONE"}},
-		"nulls: absent":                         {fields: `"host":null,"cpu":null,"state":null,"labels":{"a":null},"networkId":null,"createdAt":null,"cpuUtilization":null,"interfaces":null,"guestHeartbeat":null`},
-		"an escaped name of a field: read":      {fields: `"h\u006fst":"h"`, change: func(s *cloud.Server) { s.Host = "h" }},
+		"groups and allowed addresses: read": {
+			fields: `"securityGroups":["web","ssh","web"],"allowedAddresses":["FD00::9","10.0.0.9/32","10.0.0.0/28"]`,
+			change: func(s *cloud.Server) {
+				s.SecurityGroups, s.AllowedAddresses = "ssh\nweb", "10.0.0.0/28\n10.0.0.9\nfd00::9"
+			},
+		},
+		"allowed addresses with what is no address: without it": {
+			fields: `"allowedAddresses":["vip",7,null,"fe80::1%eth0","10.0.0.9"]`, change: func(s *cloud.Server) { s.AllowedAddresses = "10.0.0.9" },
+			ignored: []string{"allowedAddresses: a text that is no address or range, or too many of them"},
+		},
+		"allowed addresses and groups that are no arrays: ignored": {
+			fields: `"allowedAddresses":"10.0.0.9","securityGroups":{"name":"web"}`, ignored: []string{"allowedAddresses: not an array", "securityGroups: not an array"},
+		},
+		"nulls: absent":                    {fields: `"host":null,"cpu":null,"state":null,"labels":{"a":null},"networkId":null,"createdAt":null,"cpuUtilization":null,"interfaces":null,"guestHeartbeat":null`},
+		"an escaped name of a field: read": {fields: `"h\u006fst":"h"`, change: func(s *cloud.Server) { s.Host = "h" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
